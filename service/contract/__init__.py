@@ -1,0 +1,1 @@
+"""Pure data: what an operation asks, pins, plans and shows, and the Protocols through which it sees the world."""
