@@ -86,5 +86,3 @@ class Operation(Protocol[R]):
 
     def examples(self) -> tuple[Example[R], ...]:
         """Small histories with their outcome."""
-
-

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from typing import Any, NoReturn
 
 import rfc8785
@@ -10,6 +11,8 @@ from service.kit.errors import Code, Refusal
 
 DEPTH_MOST = 64
 INTEGER_MOST = 2**53 - 1
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_STEP = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 
 def canonical(value: Any) -> bytes:
@@ -69,24 +72,20 @@ def _check_string(text: str, field: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise Refusal(Code.TEXT_REJECTED, f"{field} contains a lone surrogate.", field=field, rule="surrogate") from None
+        raise Refusal(
+            Code.TEXT_REJECTED, f"{field} contains a lone surrogate.", field=field, rule="surrogate"
+        ) from None
 
 
 def _check_depth(data: bytes) -> None:
+    """Counted before parsing, since the parser recurses."""
+    if data.count(b"[") + data.count(b"{") <= DEPTH_MOST:
+        return
     depth = 0
-    inside = escaped = False
-    for byte in data:
-        if inside:
-            inside = escaped or byte != 0x22
-            escaped = byte == 0x5C and not escaped
-        elif byte == 0x22:
-            inside = True
-        elif byte in b"[{":
-            depth += 1
-            if depth > DEPTH_MOST:
-                raise _bad(f"The body is nested deeper than {DEPTH_MOST} levels.", limit=DEPTH_MOST)
-        elif byte in b"]}":
-            depth -= 1
+    for token in _BRACKETS.finditer(data):
+        depth += _STEP.get(token.group(), 0)
+        if depth > DEPTH_MOST:
+            raise _bad(f"The body is nested deeper than {DEPTH_MOST} levels.", limit=DEPTH_MOST)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
