@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from service.contract.data import Oid
 from service.contract.names import check_text
 from service.contract.plan import Blocked, Fact, Need, Plan, ReviewCard, Value
 from service.contract.world import World

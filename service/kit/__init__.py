@@ -1,1 +1,1 @@
-"""What every room may use and what knows no domain noun: errors, canonical JSON, the database, identity as a plain value."""
+"""What every room may use and what knows no domain noun: errors, canonical JSON, the database, the actor."""

@@ -1,0 +1,1 @@
+"""The schema's history, its roles and what each may touch."""

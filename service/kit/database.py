@@ -1,0 +1,216 @@
+"""PostgreSQL: one pool per process and role, and two kinds of transaction.
+
+`Bound` sees exactly one tenant: `app.tenant` is set for the length of the transaction and every table with a tenant
+has forced row security. `Directory` sees none of them, only the short list of tables that are read before a tenant is
+known. There is no third way to a connection.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+from uuid import UUID
+
+import asyncpg
+import asyncpg.exceptions
+from sqlalchemy import Column, ForeignKeyConstraint, MetaData, PrimaryKeyConstraint, Table, Uuid, event, text
+from sqlalchemy.engine import URL, CursorResult, make_url
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.schema import SchemaItem
+from sqlalchemy.sql import Executable
+
+from service.kit.errors import Code, Refusal
+
+Role = Literal["placet_owner", "placet_app", "placet_writer"]
+COMMAND_SECONDS = 5
+ATTEMPTS_MOST = 5
+_RETRY = {"40001", "40P01"}  # serialization failure, deadlock: the whole operation again
+_UNREACHABLE = ("08", "53", "57P", "58")  # connection, resources, shutdown, system error classes
+_FULL = {"53100"}
+T = TypeVar("T")
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "uq": "%(table_name)s_%(column_0_N_name)s_key",
+        "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+    }
+)
+
+
+def tenant_table(name: str, *items: SchemaItem, key: tuple[str, ...] = ("id",)) -> Table:
+    """A table under row security. Its primary key starts with the tenant, so that no key tells of another tenant."""
+    return Table(
+        name,
+        metadata,
+        Column("tenant", Uuid, nullable=False),
+        *items,
+        PrimaryKeyConstraint("tenant", *key),
+        ForeignKeyConstraint(["tenant"], ["tenant.id"]),
+        info={"tenant": True},
+    )
+
+
+def within(table: str, *columns: str, to: tuple[str, ...] = ("id",)) -> ForeignKeyConstraint:
+    """A foreign key that stays inside the tenant."""
+    return ForeignKeyConstraint(["tenant", *columns], [f"{table}.{name}" for name in ("tenant", *to)])
+
+
+def directory_table(name: str, *items: SchemaItem) -> Table:
+    """A table that is read before a tenant is known; the list of them is committed in a test."""
+    return Table(name, metadata, *items, info={"tenant": False})
+
+
+@dataclass(frozen=True)
+class Directory:
+    """A transaction that sees no tenant's rows."""
+
+    connection: AsyncConnection
+
+    async def execute(self, statement: Executable, values: Any = None) -> CursorResult[Any]:
+        return await self.connection.execute(statement, values)
+
+    async def scalar(self, statement: Executable, values: Any = None) -> Any:
+        return await self.connection.scalar(statement, values)
+
+    async def notify(self, channel: str, payload: str) -> None:
+        """Wake who listens, when and if this transaction commits. Payloads are global: ids only."""
+        await self.connection.execute(
+            text("SELECT pg_notify(:channel, :payload)"), {"channel": channel, "payload": payload}
+        )
+
+
+@dataclass(frozen=True)
+class Bound(Directory):
+    """A transaction that sees one tenant's rows."""
+
+    tenant: UUID
+
+
+class Database:
+    """A pool of connections that all act as one role."""
+
+    def __init__(self, url: str, role: Role, *, size: int = 10) -> None:
+        self.url = make_url(url)
+        self.role = role
+        self.engine = _engine(self.url, role, size)
+
+    @asynccontextmanager
+    async def bound(self, tenant: UUID) -> AsyncIterator[Bound]:
+        """A transaction bound to this tenant; commits at the end, rolls back on any exception."""
+        async with self._begin() as connection:
+            await bind(connection, tenant)
+            yield Bound(connection, tenant)
+
+    @asynccontextmanager
+    async def directory(self) -> AsyncIterator[Directory]:
+        """A transaction bound to no tenant."""
+        async with self._begin() as connection:
+            yield Directory(connection)
+
+    async def repeat(self, tenant: UUID, work: Callable[[Bound], Awaitable[T]]) -> T:
+        """Do the whole of `work` in one transaction, again when PostgreSQL broke a deadlock or a serialization."""
+        for attempt in range(ATTEMPTS_MOST):
+            try:
+                async with self.bound(tenant) as tx:
+                    return await work(tx)
+            except Conflict:
+                await asyncio.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311  spread, not secrecy
+        raise Refusal(Code.UNAVAILABLE, "Too many calls changed the same thing at once.")
+
+    @asynccontextmanager
+    async def listen(self, *channels: str) -> AsyncIterator[asyncio.Queue[tuple[str, str]]]:
+        """Notifications as (channel, payload), over a connection outside the pool."""
+        queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+        connection = await asyncpg.connect(
+            dsn=self.url.set(drivername="postgresql").render_as_string(hide_password=False),
+            timeout=COMMAND_SECONDS,
+            command_timeout=COMMAND_SECONDS,
+            server_settings={"role": self.role, "application_name": f"{self.role} listen"},
+        )
+        try:
+            for channel in channels:
+                await connection.add_listener(channel, lambda _c, _p, name, payload: queue.put_nowait((name, payload)))
+            connection.add_termination_listener(lambda _c: queue.put_nowait(("", "")))
+            yield queue
+        finally:
+            await _close(connection)
+
+    async def close(self) -> None:
+        await self.engine.dispose()
+
+    @asynccontextmanager
+    async def _begin(self) -> AsyncIterator[AsyncConnection]:
+        try:
+            async with self.engine.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise _translate(error) from error
+        except (PoolTimeout, TimeoutError, ConnectionError, OSError) as error:
+            raise Refusal(Code.UNAVAILABLE, "The database does not answer.") from error
+
+
+class Conflict(Exception):
+    """PostgreSQL ended this transaction so that another could go on; the whole of it may be tried again."""
+
+
+async def bind(connection: AsyncConnection, tenant: UUID) -> None:
+    """Let this transaction, and nothing after it, see this tenant's rows."""
+    await connection.execute(text("SELECT set_config('app.tenant', :tenant, true)"), {"tenant": str(tenant)})
+
+
+def _engine(url: URL, role: Role, size: int) -> AsyncEngine:
+    engine = create_async_engine(
+        url.set(drivername="postgresql+asyncpg"),
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=COMMAND_SECONDS,
+        pool_pre_ping=False,
+        connect_args={
+            "timeout": COMMAND_SECONDS,
+            "command_timeout": COMMAND_SECONDS,
+            "server_settings": {
+                "role": role,
+                "application_name": role,
+                "idle_in_transaction_session_timeout": "20000",
+                "lock_timeout": "4000",
+                "timezone": "UTC",
+            },
+        },
+    )
+    event.listen(engine.sync_engine, "handle_error", _forget_broken)
+    return engine
+
+
+def _forget_broken(context: Any) -> None:
+    """A cut connection is thrown away, and so is every other one of its pool: the server went."""
+    if isinstance(context.original_exception, (ConnectionError, TimeoutError)):
+        context.is_disconnect = True
+
+
+def _translate(error: DBAPIError) -> Exception:
+    state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None) or ""
+    if state in _RETRY:
+        return Conflict()
+    if state in _FULL:
+        return Refusal(Code.STORAGE_FULL, "The database has no space left.")
+    if (
+        error.connection_invalidated
+        or isinstance(error, (OperationalError, InterfaceError))
+        or state.startswith(_UNREACHABLE)
+    ):
+        return Refusal(Code.UNAVAILABLE, "The database does not answer.")
+    return error
+
+
+async def _close(connection: "asyncpg.Connection") -> None:
+    try:
+        await connection.close(timeout=1)
+    except (TimeoutError, OSError, asyncpg.exceptions.PostgresError, asyncpg.exceptions.InterfaceError):
+        connection.terminate()
