@@ -8,10 +8,6 @@ from sqlalchemy import Connection, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import create_async_engine
 
-import service.grants.tables
-import service.identity.tables
-import service.ledger.tables
-import service.proposals.tables
 import service.repositories.tables  # noqa: F401  every table must be known before they are compared
 from service.kit.database import metadata
 

@@ -1,0 +1,1 @@
+"""HTTP in: limits, the guard, the MCP endpoint, OAuth's routes and the owner's pages."""

@@ -1,0 +1,49 @@
+"""Pages for people: templates that escape everything, and headers that let nothing in."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.responses import Response
+
+from service.edge.errors import retry
+from service.kit.errors import Refusal
+
+if TYPE_CHECKING:
+    from service.edge.guard import Call
+
+HERE = Path(__file__).parent
+PAGE_HEADERS = {
+    "cache-control": "private, no-store",
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cross-origin-opener-policy": "same-origin",
+}
+_templates = Environment(
+    loader=FileSystemLoader(HERE / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    enable_async=False,
+)
+
+
+def page(
+    call: "Call", template: str, status: int = 200, headers: dict[str, str] | None = None, **values: Any
+) -> Response:
+    """Render a template; `session` is the signed-in person or None."""
+    html = _templates.get_template(template).render(session=call.session, **values)
+    return Response(html, status, {**PAGE_HEADERS, **(headers or {})}, "text/html; charset=utf-8")
+
+
+def error_page(call: "Call", refusal: Refusal, headers: dict[str, str] | None = None) -> Response:
+    """A refusal as a page: what is wrong and what to do next."""
+    return page(
+        call, "error.html", refusal.code.value.status, {**retry(refusal), **(headers or {})}, error=refusal.body()
+    )

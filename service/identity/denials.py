@@ -1,0 +1,35 @@
+"""An agent at an owner's door: refused each time, written down at most once per connection, route and minute."""
+
+import time
+from collections import OrderedDict
+
+from service.kit.actor import Actor
+from service.kit.database import Database
+from service.ledger.append import append
+
+WINDOW_SECONDS = 60
+DOORS_MOST = 10_000
+
+
+class Denials:
+    """Counts what it does not write, so that the next entry carries the number."""
+
+    def __init__(self) -> None:
+        self._doors: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
+
+    async def record(self, database: Database, actor: Actor, route: str) -> None:
+        """Write a ledger entry, unless this connection was written down at this route within the last minute."""
+        door = (str(actor.id), route)
+        now = time.monotonic()
+        since, unwritten = self._doors.pop(door, (now - WINDOW_SECONDS, 0))
+        if now - since < WINDOW_SECONDS:
+            self._remember(door, since, unwritten + 1)
+            return
+        self._remember(door, now, 0)
+        async with database.bound(actor.tenant) as tx:
+            await append(tx, actor, "agent.denied", str(actor.id), route=route, unwritten=unwritten)
+
+    def _remember(self, door: tuple[str, str], since: float, unwritten: int) -> None:
+        self._doors[door] = (since, unwritten)
+        if len(self._doors) > DOORS_MOST:
+            self._doors.popitem(last=False)

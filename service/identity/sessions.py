@@ -1,0 +1,143 @@
+"""Browser sessions: opened by a one-time link, ended by time or by the person. Times are the database's."""
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from sqlalchemy import Row, TextClause, func, select, text, update
+
+from service.identity.tables import login_challenge, person, person_tenant, session
+from service.kit.actor import SERVICE_TENANT, Actor
+from service.kit.database import Database, Directory
+from service.kit.errors import Code, Refusal
+from service.kit.secrets import new_secret, secret_hash
+
+LINK_SECONDS = 600
+IDLE_SECONDS = 12 * 3600
+SESSION_SECONDS = 7 * 24 * 3600
+SEEN_EVERY_SECONDS = 60
+_NOW = func.clock_timestamp()
+
+
+def _seconds(count: int) -> TextClause:
+    return text(f"interval '{count} seconds'")
+
+
+@dataclass(frozen=True)
+class Session:
+    """A signed-in browser: the person, the tenant it looks at now, and the token its forms carry."""
+
+    id: UUID
+    person: UUID
+    email: str
+    name: str
+    tenant: UUID
+    csrf: str
+    expires_at: datetime
+
+    @property
+    def actor(self) -> Actor:
+        """The owner who acts in this session."""
+        return Actor("owner", self.tenant, self.person, self.email, session=self.id)
+
+
+async def new_link(tx: Directory, person_id: UUID) -> str:
+    """The secret of a link that signs this person in once, within ten minutes."""
+    secret = new_secret(SERVICE_TENANT)
+    await tx.execute(
+        login_challenge.insert().values(
+            hash=secret_hash(secret), person=person_id, expires_at=_NOW + _seconds(LINK_SECONDS)
+        )
+    )
+    return secret
+
+
+async def open_session(database: Database, link: str) -> str:
+    """Use a sign-in link up and give the secret of the session it opens.
+
+    Raises:
+        Refusal: UNAUTHENTICATED, one answer for a link that is unknown, used or too old.
+    """
+    async with database.directory() as tx:
+        found = await tx.execute(
+            update(login_challenge)
+            .where(login_challenge.c.hash == secret_hash(link))
+            .where(login_challenge.c.used_at.is_(None), login_challenge.c.expires_at > _NOW)
+            .values(used_at=_NOW)
+            .returning(login_challenge.c.person)
+        )
+        who = found.scalar_one_or_none()
+        tenant = await tx.scalar(
+            select(person_tenant.c.tenant)
+            .where(person_tenant.c.person == who)
+            .order_by(person_tenant.c.tenant)
+            .limit(1)
+        )
+        if who is None or tenant is None:
+            raise Refusal(
+                Code.UNAUTHENTICATED, "This sign-in link was used, is older than ten minutes, or never was one."
+            )
+        secret = new_secret(SERVICE_TENANT)
+        await tx.execute(
+            session.insert().values(
+                id=uuid4(),
+                hash=secret_hash(secret),
+                csrf=secrets.token_urlsafe(32),
+                person=who,
+                tenant=tenant,
+                expires_at=_NOW + _seconds(SESSION_SECONDS),
+            )
+        )
+    return secret
+
+
+async def find_session(database: Database, secret: str) -> Session | None:
+    """The live session of this secret, or None. Marks it as seen, at most once a minute."""
+    live = (
+        session.c.ended_at.is_(None)
+        & (session.c.expires_at > _NOW)
+        & (session.c.seen_at > _NOW - _seconds(IDLE_SECONDS))
+    )
+    async with database.directory() as tx:
+        found = await tx.execute(
+            select(session, person.c.email, person.c.name)
+            .join(person, person.c.id == session.c.person)
+            .where(session.c.hash == secret_hash(secret), live)
+        )
+        row = found.one_or_none()
+        if row is None:
+            return None
+        await tx.execute(
+            update(session)
+            .where(session.c.id == row.id, session.c.seen_at < _NOW - _seconds(SEEN_EVERY_SECONDS))
+            .values(seen_at=_NOW)
+        )
+    return _session(row)
+
+
+async def end_session(database: Database, session_id: UUID) -> None:
+    """End this session now, in every process."""
+    async with database.directory() as tx:
+        await tx.execute(update(session).where(session.c.id == session_id).values(ended_at=_NOW))
+
+
+async def switch_tenant(database: Database, current: Session, tenant: UUID) -> None:
+    """Let this session look at another tenant of its person's.
+
+    Raises:
+        Refusal: NOT_FOUND where the person has nothing in that tenant.
+    """
+    async with database.directory() as tx:
+        found = await tx.scalar(
+            select(person_tenant.c.tenant).where(
+                person_tenant.c.person == current.person, person_tenant.c.tenant == tenant
+            )
+        )
+        if found is None:
+            raise Refusal(Code.NOT_FOUND, "There is no such tenant.")
+        await tx.execute(update(session).where(session.c.id == current.id).values(tenant=tenant))
+
+
+def _session(row: "Row[tuple[object, ...]]") -> Session:
+    return Session(row.id, row.person, row.email, row.name, row.tenant, row.csrf, row.expires_at)

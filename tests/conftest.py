@@ -1,0 +1,70 @@
+"""What every test may use: a real PostgreSQL with the real schema, one database per test process."""
+
+import os
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.engine import make_url
+
+from service.kit.database import Database
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def cluster_url() -> Iterator[str]:
+    """A PostgreSQL in which databases can be made."""
+    yield os.environ["DATABASE_URL"]
+
+
+@pytest.fixture(scope="session")
+async def database_url(cluster_url: str) -> AsyncIterator[str]:
+    """A fresh database with the whole schema, dropped at the end."""
+    base = make_url(cluster_url)
+    name = f"placet_test_{secrets.token_hex(6)}"
+    admin = await asyncpg.connect(dsn=base.set(drivername="postgresql").render_as_string(hide_password=False))
+    await admin.execute(f"CREATE DATABASE {name}")
+    url = base.set(database=name).render_as_string(hide_password=False)
+    await migrate(url)
+    yield url
+    await admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    await admin.close()
+
+
+async def migrate(url: str) -> None:
+    import anyio.to_thread
+
+    config = Config(ROOT / "migrations" / "alembic.ini")
+    config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
+    await anyio.to_thread.run_sync(command.upgrade, config, "head")
+
+
+@pytest.fixture
+async def owner_db(database_url: str) -> AsyncIterator[Database]:
+    database = Database(database_url, "placet_owner", size=4)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def app_db(database_url: str) -> AsyncIterator[Database]:
+    database = Database(database_url, "placet_app", size=8)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def writer_db(database_url: str) -> AsyncIterator[Database]:
+    database = Database(database_url, "placet_writer", size=4)
+    yield database
+    await database.close()
