@@ -90,7 +90,7 @@ Handler = Callable[[Call], Awaitable[Response]]
 class Endpoint:
     """A method on a path, the permission it needs and what answers. `page`: its errors are pages for people."""
 
-    method: Literal["GET", "POST"]
+    method: Literal["GET", "POST", "OPTIONS"]
     path: str
     permission: str
     handler: Handler

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from service.edge.limits import Limits
 from service.identity.denials import Denials
+from service.identity.wire import Site
 from service.kit.database import Database
 
 
@@ -13,10 +15,12 @@ class Parts:
     Attributes:
         database: as the role `placet_app`.
         issuer: the service's own origin, without a slash at the end; one string everywhere.
+        limits: what one caller may do in a minute.
     """
 
     database: Database
     issuer: str
+    limits: Limits = field(default_factory=Limits)
     denials: Denials = field(default_factory=Denials)
 
     @property
@@ -28,3 +32,8 @@ class Parts:
     def resources(self) -> frozenset[str]:
         """What an access token may be made for: the endpoint and its auth-required twin."""
         return frozenset({self.mcp_url, f"{self.issuer}/mcp/secure"})
+
+    @property
+    def site(self) -> Site:
+        """The same for the authorization server."""
+        return Site(self.issuer, self.mcp_url, self.resources)
