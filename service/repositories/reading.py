@@ -108,6 +108,10 @@ class Objects:
         """The commit with this id."""
         return parse_commit(oid, self.read(oid, "commit"))
 
+    def contains(self, tip: Oid, commit: Oid) -> bool:
+        """Whether a commit is the tip or one of its ancestors."""
+        return tip == commit or bool(self._repository.descendant_of(tip, commit))
+
 
 def _read(odb: pygit2.Odb, oid: Oid, kind: Kind) -> bytes:
     try:
