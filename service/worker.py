@@ -32,7 +32,7 @@ from service.writer.write import Step
 
 log = logging.getLogger("placet.worker")
 LEASE_LIMIT_SECONDS = 30
-CLAIM_SECONDS = 5
+CLAIM_SECONDS = 3
 POLL_SECONDS = 1.0
 TAKEN, GIVEN = b"+", b"-"
 PR_SET_PDEATHSIG = 1
@@ -123,11 +123,11 @@ def _start(settings: Settings, step: Step) -> _Child:
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     parent = os.getpid()
     pid = os.fork()
-    if pid:
-        os.close(writing)
-        return _Child(pid, reading)
-    os.close(reading)
-    _execute_for_ever(settings, step, writing, parent)
+    if pid == 0:
+        os.close(reading)
+        _execute_for_ever(settings, step, writing, parent)
+    os.close(writing)
+    return _Child(pid, reading)
 
 
 def _execute_for_ever(settings: Settings, step: Step, writing: int, parent: int) -> NoReturn:

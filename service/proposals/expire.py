@@ -1,5 +1,6 @@
 """Expiry ends the waiting for a decision, by the database's clock; a decision that comes late finds the same."""
 
+from contextlib import suppress
 from uuid import UUID
 
 from sqlalchemy import delete, func
@@ -17,10 +18,8 @@ async def expire(database: Database, actor: Actor, proposal_id: UUID) -> None:
         due = proposal.c.expires_at <= func.clock_timestamp()
         await move(tx, actor, proposal_id, "pending", "expired", only_if=due)
 
-    try:
+    with suppress(LostRace):  # decided or withdrawn in time
         await database.repeat(actor.tenant, work)
-    except LostRace:
-        pass  # decided or withdrawn in time
     async with database.directory() as tx:
         await tx.execute(
             delete(work_queue).where(
