@@ -129,6 +129,7 @@ class Tool(Protocol[A]):
     description: ClassVar[str]
     scope: ClassVar[Scope]
     read_only: ClassVar[bool]
+    destructive: ClassVar[bool]
     idempotent: ClassVar[bool]
     arguments: type[A]
     answer: type[Answer]
