@@ -192,6 +192,9 @@ class EmbeddedPostgres:
     def _start(self, undo: ExitStack) -> None:
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         undo.enter_context(_sole_launcher(self.data_dir))
+        # Left by a killed initdb, which may still be writing: then some of it stays until the next start.
+        for leftover in self.data_dir.glob("postgres.new-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
         account = _account(self.cluster)
         log = undo.enter_context(_appended(self.log))
         runner = _Runner(account, _programs(account), log, log.tell())
@@ -209,8 +212,6 @@ class EmbeddedPostgres:
 
     def _initialise(self, runner: "_Runner") -> None:
         """Make the cluster beside its place and rename it there: a killed initdb leaves no half cluster."""
-        for leftover in self.data_dir.glob("postgres.new-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
         secret = secrets.token_hex(32)
         _write_secret(self._secret, secret)
         new = Path(tempfile.mkdtemp(prefix="postgres.new-", dir=self.data_dir))
