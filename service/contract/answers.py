@@ -13,6 +13,15 @@ State = Literal[
 """A proposal's state as every wire shows it."""
 
 
+ProposalId = Annotated[
+    str,
+    Field(
+        description="The proposal's id, as the propose tool gave it.",
+        pattern="^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+    ),
+]
+
+
 class PinAnswer(Answer):
     """A ref and the commit at which it was pinned; forty zeros: the ref was absent."""
 

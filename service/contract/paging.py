@@ -1,5 +1,7 @@
 """How much one answer holds, and how a listing is cut to that."""
 
+import json
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Annotated, TypeVar
 
@@ -34,3 +36,14 @@ def fit(items: Sequence[A], most: int, room: int) -> list[A]:
             break
         kept.append(item)
     return kept
+
+
+def text_that_fits(text: str, room: int) -> str:
+    """The longest start of a text that takes no more than `room` bytes as a JSON string; one character at least."""
+    most = min(len(text), room)
+    kept = bisect_right(range(1, most + 1), room, key=lambda length: _text_bytes(text[:length]))
+    return text[: max(kept, 1)]
+
+
+def _text_bytes(text: str) -> int:
+    return len(json.dumps(text, ensure_ascii=False).encode())
