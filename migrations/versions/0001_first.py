@@ -444,7 +444,7 @@ def upgrade() -> None:
     sa.Column('epoch', sa.Integer(), nullable=False),
     sa.Column('attempts', sa.Integer(), server_default='1', nullable=False),
     sa.Column('moves', sa.Text(), nullable=False),
-    sa.Column('commits', sa.Text(), nullable=False),
+    sa.Column('commits', sa.LargeBinary(), nullable=False),
     sa.Column('marker', sa.Text(), nullable=False),
     sa.Column('written_at', sa.DateTime(timezone=True), server_default=sa.text('clock_timestamp()'), nullable=False),
     sa.ForeignKeyConstraint(['tenant', 'proposal'], ['proposal.tenant', 'proposal.id'], name=op.f('intent_tenant_proposal_fkey')),

@@ -1,11 +1,19 @@
 """What the roots build and every route may use."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from service.contract.ports import Ports
 from service.edge.limits import Limits
 from service.identity.denials import Denials
 from service.identity.wire import Site
+from service.kit.actor import Actor
 from service.kit.database import Database
+from service.tools.registry import Registry, discover
+
+
+def _no_ports(_actor: Actor) -> Ports:
+    raise RuntimeError("this process was built to serve no tools")
 
 
 @dataclass(frozen=True)
@@ -16,12 +24,16 @@ class Parts:
         database: as the role `placet_app`.
         issuer: the service's own origin, without a slash at the end; one string everywhere.
         limits: what one caller may do in a minute.
+        ports: what a tool call may use, made for the actor of the call.
+        registry: the tools.
     """
 
     database: Database
     issuer: str
     limits: Limits = field(default_factory=Limits)
     denials: Denials = field(default_factory=Denials)
+    ports: Callable[[Actor], Ports] = _no_ports
+    registry: Registry = field(default_factory=discover)
 
     @property
     def mcp_url(self) -> str:

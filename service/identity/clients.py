@@ -11,8 +11,8 @@ from authlib.oauth2.rfc6749 import ClientMixin
 from authlib.oauth2.rfc6749.errors import InvalidRequestError
 from sqlalchemy import Connection, select
 
+from service.grants.tables import oauth_client
 from service.identity.redirects import matches
-from service.identity.tables import oauth_client
 from service.identity.wire import SCOPES, Request
 from service.kit.secrets import secret_hash
 

@@ -19,10 +19,10 @@ from uuid import UUID, uuid4
 from sqlalchemy import Row, Table, delete, func, select, update
 
 from service.contract.names import check_name
-from service.grants.tables import connection, connection_repository, membership, project, tenant
+from service.grants.tables import connection, connection_repository, membership, oauth_client, project, tenant
 from service.identity.authorization import Asking, respond
 from service.identity.sessions import Session
-from service.identity.tables import authorization_code, oauth_client, oauth_request
+from service.identity.tables import authorization_code, oauth_request
 from service.identity.tokens import Standing
 from service.identity.wire import Answer, Site
 from service.kit.database import Bound, Database, Directory

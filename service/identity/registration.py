@@ -8,9 +8,10 @@ from authlib.oauth2 import OAuth2Error
 from sqlalchemy import delete, extract, func, select
 
 from service.contract.names import check_name
+from service.grants.tables import oauth_client
 from service.identity.clients import AUTH_METHODS, PUBLIC
 from service.identity.redirects import check_redirects, is_local
-from service.identity.tables import oauth_client, oauth_request
+from service.identity.tables import oauth_request
 from service.identity.wire import SCOPES, Answer, error_answer
 from service.kit.actor import SERVICE_TENANT, system
 from service.kit.database import Bound, Database, Directory

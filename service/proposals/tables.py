@@ -81,7 +81,7 @@ intent = tenant_table(
     Column("epoch", Integer, nullable=False),
     Column("attempts", Integer, nullable=False, server_default="1"),
     Column("moves", Text, nullable=False),
-    Column("commits", Text, nullable=False),
+    Column("commits", LargeBinary, nullable=False),
     Column("marker", Text, nullable=False),
     Column("written_at", DateTime(timezone=True), nullable=False, server_default=NOW),
     within("proposal", "proposal"),

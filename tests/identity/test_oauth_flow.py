@@ -1,10 +1,9 @@
 """From registration to a call, and what each answer looks like."""
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select
 
 from service.grants.tables import connection, connection_repository
-from service.identity.tables import access_token, authorization_code, refresh_token
 
 pytestmark = pytest.mark.anyio
 
