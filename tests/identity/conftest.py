@@ -15,7 +15,7 @@ async def house(app_db: Database, owner_db: Database) -> AsyncIterator[House]:
     parts = Parts(app_db, ISSUER)
     transport = httpx.ASGITransport(build(parts))
     async with httpx.AsyncClient(transport=transport, base_url=ISSUER) as http:
-        yield House(parts, owner_db, http)
+        yield House(parts, owner_db, http, transport)
 
 
 @pytest.fixture

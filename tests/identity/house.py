@@ -123,7 +123,7 @@ class Agent:
         """Ask, and let the person say yes to one repository."""
         return sent_back(await approve(browser, await self.ask(browser, **changes), where))
 
-    async def post(self, path: str, form: dict[str, Any], **headers: str) -> httpx.Response:
+    async def post(self, path: str, form: dict[str, Any], **headers: Any) -> httpx.Response:
         proof = {"client_id": self.id} | ({"client_secret": self.secret} if self.secret else {})
         return await self.http.post(f"{ISSUER}/oauth/{path}", data={**proof, **form}, headers=headers)
 
@@ -161,7 +161,7 @@ async def approve(browser: Browser, secret: str, *where: UUID, **changes: Any) -
         "repository": [str(one) for one in where],
         **changes,
     }
-    return await browser.post(f"{ISSUER}/oauth/authorize", form)
+    return await browser.post("/oauth/authorize", form)
 
 
 @dataclass
@@ -171,6 +171,7 @@ class House:
     parts: Parts
     owner_db: Database
     http: httpx.AsyncClient
+    transport: httpx.ASGITransport
 
     async def tenant(self, repositories: int = 1) -> Tenant:
         """A tenant with one project and its repositories."""
