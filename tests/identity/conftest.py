@@ -1,9 +1,12 @@
 """One service per test, two tenants, a signed-in owner of each, and an agent that registered itself."""
 
+import socket
 from collections.abc import AsyncIterator
 
+import anyio
 import httpx
 import pytest
+import uvicorn
 
 from service.edge.parts import Parts
 from service.kit.database import Database
@@ -16,6 +19,19 @@ async def house(app_db: Database, owner_db: Database) -> AsyncIterator[House]:
     transport = httpx.ASGITransport(build(parts))
     async with httpx.AsyncClient(transport=transport, base_url=ISSUER) as http:
         yield House(parts, owner_db, http, transport)
+
+
+@pytest.fixture
+async def served(app_db: Database, owner_db: Database) -> AsyncIterator[House]:
+    """The service behind a real server on a port of its own."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    issuer = f"http://localhost:{listener.getsockname()[1]}"
+    parts = Parts(app_db, issuer)
+    server = uvicorn.Server(uvicorn.Config(build(parts), log_level="warning", lifespan="off"))
+    async with anyio.create_task_group() as group, httpx.AsyncClient(base_url=issuer) as http:
+        group.start_soon(server.serve, [listener])
+        yield House(parts, owner_db, http, httpx.ASGITransport(build(parts)))
+        server.should_exit = True
 
 
 @pytest.fixture
