@@ -174,6 +174,10 @@ class Registry:
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
 
+    def operations(self) -> dict[str, Operation[Any]]:
+        """The operations by kind."""
+        return {entry.name: entry.operation for entry in self if isinstance(entry, ProposeEntry)}
+
     def find(self, name: str) -> Entry | None:
         """The tool with this name."""
         return self._entries.get(name)
