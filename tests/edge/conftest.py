@@ -17,8 +17,8 @@ from service.edge.guard import COOKIE, routes
 from service.edge.mcp import ENDPOINTS
 from service.edge.mcp.cursors import SignedCursors
 from service.edge.parts import Parts
-from service.grants.tables import connection, tenant
-from service.identity.tables import access_token, oauth_client, person, session
+from service.grants.tables import connection, oauth_client, person, tenant
+from service.identity.tables import access_token, session
 from service.kit.actor import Actor
 from service.kit.database import Database
 from service.kit.errors import Code, Refusal

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.anyio
 METADATA = 'resource_metadata="http://localhost:8000/.well-known/oauth-protected-resource/mcp"'
 BOTH = 'scope="repo:read repo:propose"'
 CHALLENGE = f"Bearer {METADATA}, {BOTH}"
+SECURE_CHALLENGE = CHALLENGE.replace('/mcp"', '/mcp/secure"')
 BAD_TOKEN = f'Bearer error="invalid_token", {METADATA}, {BOTH}'
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
@@ -148,7 +149,7 @@ class TestMethods:
         async with site.http() as http:
             without = await http.request(method, "/mcp/secure")
             with_one = await http.request(method, "/mcp/secure", headers={"authorization": f"Bearer {token}"})
-        assert (without.status_code, without.headers["www-authenticate"]) == (401, CHALLENGE)
+        assert (without.status_code, without.headers["www-authenticate"]) == (401, SECURE_CHALLENGE)
         assert (with_one.status_code, with_one.headers["allow"]) == (405, "POST")
 
     async def test_an_unknown_method_is_404_when_modern_and_200_before(self, site: Any) -> None:
@@ -328,7 +329,7 @@ class TestTokens:
     @pytest.mark.parametrize("body", [rpc("initialize"), rpc("tools/list"), {"jsonrpc": "2.0", "method": "x"}])
     async def test_the_secure_path_wants_a_token_for_everything(self, site: Any, body: Any) -> None:
         response = await send(site, body, path="/mcp/secure")
-        assert (response.status_code, response.headers["www-authenticate"]) == (401, CHALLENGE)
+        assert (response.status_code, response.headers["www-authenticate"]) == (401, SECURE_CHALLENGE)
 
     async def test_the_secure_path_serves_who_has_a_token(self, site: Any) -> None:
         token = await site.token(resource=f"{site.parts.issuer}/mcp/secure")
@@ -359,6 +360,23 @@ class TestOrigins:
     async def test_own_and_loopback_origins_may_call_a_local_service(self, site: Any, origin: str | None) -> None:
         headers = {} if origin is None else {"origin": origin}
         assert (await send(site, rpc("tools/list"), **headers)).status_code == 200
+
+    async def test_a_browser_client_can_read_every_answer(self, site: Any) -> None:
+        async with site.http() as http:
+            preflight = await http.options("/mcp", headers={"origin": "http://localhost:6274"})
+        answers = [
+            await send(site, rpc("tools/list")),
+            await send(site, tool("list_repositories")),
+            await send(site, tool("propose_file_import"), token=await site.token("repo:read")),
+            await send(site, rpc("tools/list"), origin="https://evil.example"),
+        ]
+        assert [one.status_code for one in answers] == [200, 401, 403, 403]
+        assert preflight.status_code == 204
+        allowed = preflight.headers["access-control-allow-headers"].lower()
+        assert all(name in allowed for name in ("authorization", "mcp-method", "mcp-name", "mcp-protocol-version"))
+        for one in (preflight, *answers):
+            assert one.headers["access-control-allow-origin"] == "*"
+            assert "WWW-Authenticate" in one.headers["access-control-expose-headers"]
 
     @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "localhost:8000@evil", "127.0.0.1.x"])
     async def test_a_rebound_host_is_refused(self, site: Any, host: str) -> None:
