@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import asyncpg
@@ -22,9 +22,9 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="session")
-def cluster_url() -> Iterator[str]:
+def cluster_url() -> str:
     """A PostgreSQL in which databases can be made."""
-    yield os.environ["DATABASE_URL"]
+    return os.environ["DATABASE_URL"]
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,1 @@
+"""May this still happen: tenants, projects, members, connections, and what each connection may propose."""

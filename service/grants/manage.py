@@ -1,0 +1,138 @@
+"""Give and take rights. Each change takes its row FOR UPDATE and raises its version, so that the writer, which reads
+these rows FOR SHARE, either sees it or has passed the point of no return before it.
+"""
+
+from typing import Any, Literal
+from uuid import UUID, uuid4
+
+from sqlalchemy import ColumnElement, Row, Table, delete, select, update
+from sqlalchemy.exc import IntegrityError
+
+from service.contract.names import check_name, check_text
+from service.grants.policy import Clause
+from service.grants.tables import connection, membership, policy_clause, project, tenant
+from service.kit.actor import Actor
+from service.kit.database import Bound
+from service.kit.errors import Code, Refusal
+from service.ledger.append import append
+from service.repositories.placement import FIRST_SHARD
+from service.repositories.tables import placement, repository
+
+State = Literal["live", "paused", "revoked"]
+Role = Literal["owner", "maintainer", "reader"]
+PATTERN_MOST = 300
+NEXT: dict[str, frozenset[str]] = {
+    "live": frozenset({"paused", "revoked"}),
+    "paused": frozenset({"live", "revoked"}),
+    "revoked": frozenset(),
+}
+
+
+async def add_tenant(tx: Bound, actor: Actor, name: str) -> UUID:
+    """Make a tenant. The transaction must already be bound to its id: a wall has no gate before it stands."""
+    await _insert(tx, tenant, "tenant", id=tx.tenant, name=check_name(name, "name"))
+    await append(tx, actor, "tenant.added", str(tx.tenant), name=name)
+    return tx.tenant
+
+
+async def add_project(tx: Bound, actor: Actor, name: str) -> UUID:
+    """Make a project in the bound tenant."""
+    project_id = uuid4()
+    await _insert(tx, project, "project", tenant=tx.tenant, id=project_id, name=check_name(name, "name"))
+    await append(tx, actor, "project.added", str(project_id), name=name)
+    return project_id
+
+
+async def add_membership(tx: Bound, actor: Actor, project_id: UUID, person: UUID, role: Role) -> UUID:
+    """Let a person into a project."""
+    membership_id = uuid4()
+    values = {"tenant": tx.tenant, "id": membership_id, "project": project_id, "person": person, "role": role}
+    await _insert(tx, membership, "membership", **values)
+    await append(tx, actor, "membership.added", str(membership_id), person=str(person), role=role)
+    return membership_id
+
+
+async def add_repository(tx: Bound, actor: Actor, project_id: UUID, repository_id: UUID, name: str) -> None:
+    """Enter a repository and its place. Its folder is made by the caller before this commits."""
+    checked = check_name(name, "name")
+    await _insert(tx, repository, "repository", tenant=tx.tenant, id=repository_id, project=project_id, name=checked)
+    await tx.execute(placement.insert().values(tenant=tx.tenant, repository=repository_id, shard=FIRST_SHARD))
+    await append(tx, actor, "repository.added", str(repository_id), name=name)
+
+
+async def change_state(tx: Bound, actor: Actor, table: Table, row_id: UUID, state: State) -> None:
+    """Pause, resume or revoke a tenant, project, membership, repository or connection. Revoked is for ever.
+
+    Raises:
+        Refusal: NOT_FOUND; FORBIDDEN for a move that its present state does not allow.
+    """
+    row = await _hold(tx, table, table.c.id == row_id)
+    if row.state == state:
+        return
+    if state not in NEXT[row.state]:
+        raise Refusal(Code.FORBIDDEN, f"The {table.name} is {row.state} and cannot become {state}.", state=row.state)
+    await _change(tx, table, row_id, state=state)
+    await append(tx, actor, f"{table.name}.{state}", str(row_id), was=row.state)
+
+
+async def change_role(tx: Bound, actor: Actor, project_id: UUID, person: UUID, role: Role) -> None:
+    """Give a member another role. Raises NOT_FOUND for one who is none."""
+    row = await _hold(tx, membership, (membership.c.project == project_id) & (membership.c.person == person))
+    await _change(tx, membership, row.id, role=role)
+    await append(tx, actor, "membership.role", str(row.id), was=row.role, role=role)
+
+
+async def let_agents_propose(tx: Bound, actor: Actor, repository_id: UUID, *, on: bool) -> None:
+    """Turn the repository's own switch. Raises NOT_FOUND."""
+    row = await _hold(tx, repository, repository.c.id == repository_id)
+    if row.agents_may_propose == on:
+        return
+    await _change(tx, repository, repository_id, agents_may_propose=on)
+    await append(tx, actor, "repository.agents_may_propose", str(repository_id), on=on)
+
+
+async def add_clause(tx: Bound, actor: Actor, connection_id: UUID, clause: Clause) -> None:
+    """Add a clause to a connection's policy. Raises NOT_FOUND; NAME_TAKEN for a clause that is there."""
+    await _hold(tx, connection, connection.c.id == connection_id)
+    check_text(clause.pattern, "pattern", most=PATTERN_MOST)
+    values = {"effect": clause.effect, "subject": clause.subject, "pattern": clause.pattern}
+    await _insert(tx, policy_clause, "clause", tenant=tx.tenant, id=uuid4(), connection=connection_id, **values)
+    await _change(tx, connection, connection_id)
+    await append(tx, actor, "policy.added", str(connection_id), clause=str(clause))
+
+
+async def remove_clause(tx: Bound, actor: Actor, connection_id: UUID, clause: Clause) -> None:
+    """Take a clause away. Raises NOT_FOUND."""
+    await _hold(tx, connection, connection.c.id == connection_id)
+    columns = policy_clause.c
+    gone = await tx.execute(
+        delete(policy_clause)
+        .where(columns.connection == connection_id, columns.effect == clause.effect)
+        .where(columns.subject == clause.subject, columns.pattern == clause.pattern)
+    )
+    if gone.rowcount == 0:
+        raise Refusal(Code.NOT_FOUND, "There is no such clause.")
+    await _change(tx, connection, connection_id)
+    await append(tx, actor, "policy.removed", str(connection_id), clause=str(clause))
+
+
+async def _hold(tx: Bound, table: Table, which: ColumnElement[bool]) -> Row[Any]:
+    found = await tx.execute(select(table).where(which).with_for_update())
+    row = found.one_or_none()
+    if row is None:
+        raise Refusal(Code.NOT_FOUND, f"There is no such {table.name}.")
+    return row
+
+
+async def _change(tx: Bound, table: Table, row_id: UUID, **values: Any) -> None:
+    await tx.execute(update(table).where(table.c.id == row_id).values(version=table.c.version + 1, **values))
+
+
+async def _insert(tx: Bound, table: Table, what: str, **values: Any) -> None:
+    try:
+        async with tx.connection.begin_nested():
+            await tx.execute(table.insert().values(**values))
+    except IntegrityError as error:
+        if getattr(error.orig, "sqlstate", "") != "23505":
+            raise Refusal(Code.NOT_FOUND, f"What this {what} belongs to does not exist.") from None
+        raise Refusal(Code.NAME_TAKEN, f"There is such a {what} already.", field="name") from None

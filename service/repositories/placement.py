@@ -1,0 +1,51 @@
+"""Where a repository lies on this host: only its placement row says."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from sqlalchemy import select
+
+from service.kit.database import Bound
+from service.kit.errors import Code, Refusal
+from service.repositories.tables import placement
+
+FIRST_SHARD = "0"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A placed repository: its folder, and the epoch in which it lies there."""
+
+    path: Path
+    epoch: int
+
+    @property
+    def lease(self) -> Path:
+        """The file whose lock is the right to move refs; beside the repository, never deleted."""
+        return self.path.with_suffix(".lease")
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The repositories of this host, in shards under one root."""
+
+    root: Path
+
+    def path(self, shard: str, repository: UUID) -> Path:
+        return self.root / shard / f"{repository}.git"
+
+    async def place(self, tx: Bound, repository: UUID) -> Place:
+        """Look a repository up. Raises NOT_FOUND for one that is not placed."""
+        found = await tx.execute(
+            select(placement.c.shard, placement.c.epoch).where(placement.c.repository == repository)
+        )
+        row = found.one_or_none()
+        if row is None:
+            raise Refusal(Code.NOT_FOUND, "There is no such repository.")
+        return Place(self.path(row.shard, repository), row.epoch)
+
+    def leases(self) -> Iterator[Path]:
+        """Every lease file of this host."""
+        return self.root.glob("*/*.lease")
