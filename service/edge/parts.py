@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from service.identity.denials import Denials
 from service.kit.database import Database
+from service.proposals.view import Desk
 
 
 @dataclass(frozen=True)
@@ -13,10 +14,12 @@ class Parts:
     Attributes:
         database: as the role `placet_app`.
         issuer: the service's own origin, without a slash at the end; one string everywhere.
+        desk: what the owner's pages ask.
     """
 
     database: Database
     issuer: str
+    desk: Desk
     denials: Denials = field(default_factory=Denials)
 
     @property
