@@ -1,9 +1,17 @@
 """What the roots build and every route may use."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from service.contract.ports import Ports
 from service.identity.denials import Denials
+from service.kit.actor import Actor
 from service.kit.database import Database
+from service.tools.registry import Registry, discover
+
+
+def _no_ports(_actor: Actor) -> Ports:
+    raise RuntimeError("this process was built to serve no tools")
 
 
 @dataclass(frozen=True)
@@ -13,11 +21,15 @@ class Parts:
     Attributes:
         database: as the role `placet_app`.
         issuer: the service's own origin, without a slash at the end; one string everywhere.
+        ports: what a tool call may use, made for the actor of the call.
+        registry: the tools.
     """
 
     database: Database
     issuer: str
     denials: Denials = field(default_factory=Denials)
+    ports: Callable[[Actor], Ports] = _no_ports
+    registry: Registry = field(default_factory=discover)
 
     @property
     def mcp_url(self) -> str:

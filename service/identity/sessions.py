@@ -7,7 +7,8 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Row, TextClause, func, select, text, update
 
-from service.identity.tables import login_challenge, person, person_tenant, session
+from service.grants.tables import person, person_tenant
+from service.identity.tables import login_challenge, session
 from service.kit.actor import SERVICE_TENANT, Actor
 from service.kit.database import Database, Directory
 from service.kit.errors import Code, Refusal

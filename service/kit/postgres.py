@@ -101,7 +101,7 @@ except OSError as error:
 """
 
 
-class PostgresUnavailable(RuntimeError):  # noqa: N818  # named after what the caller meets, like Refusal
+class PostgresUnavailable(RuntimeError):  # named after what the caller meets, like Refusal
     """The embedded PostgreSQL cannot be used; the message is one sentence, with the end of the log where it helps."""
 
 

@@ -112,6 +112,10 @@ class Objects:
         """Whether a commit is the tip or one of its ancestors."""
         return tip == commit or bool(self._repository.descendant_of(tip, commit))
 
+    def ahead(self, tip: Oid, commit: Oid) -> int:
+        """How many commits the tip has that the commit has not."""
+        return int(self._repository.ahead_behind(tip, commit)[0])
+
 
 def _read(odb: pygit2.Odb, oid: Oid, kind: Kind) -> bytes:
     try:

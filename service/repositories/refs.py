@@ -161,6 +161,8 @@ def _refuse_links(repository: Path, path: Path) -> None:
 
 
 def _packed_oid(repository: Path, name: str) -> Oid:
+    if not is_ref_name(name):
+        return NULL
     with packed(repository) as records:
         return records.get(os.fsencode(name)) or NULL
 
@@ -197,10 +199,10 @@ class RefTransaction:
     def __init__(self, repository: Path, marker: tuple[str, Oid] | None, moves: Sequence[MoveRef]) -> None:
         self._repository = repository
         self._marker = MoveRef(ref=marker[0], old=NULL, new=marker[1]) if marker else None
-        self._all = sorted((*moves, *filter(None, [self._marker])), key=lambda move: os.fsencode(move.ref))
-        names = {move.ref for move in self._all if is_ref_name(move.ref)}
-        if len(names) != len(self._all):
+        every = (*moves, *filter(None, [self._marker]))
+        if len({move.ref for move in every if is_ref_name(move.ref)}) != len(every):
             raise ValueError("each move needs a ref of its own, with a valid name")
+        self._all = sorted(every, key=lambda move: os.fsencode(move.ref))
         self._set = [move for move in moves if move.new != NULL]
         self._gone = [move for move in moves if move.new == NULL]
         self._held: list[Path] = []

@@ -1,0 +1,310 @@
+"""What the owner's pages and the owner API show, as plain values, and the questions that they ask.
+
+Codes, parameters and bytes: no HTML and no sentences. Every time is the database's, so that a page says "in 5 minutes"
+by the clock that ends the wait.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal, Protocol
+from uuid import UUID
+
+from service.contract.data import Oid
+from service.contract.plan import Note, ReviewCard
+from service.kit.actor import Actor
+
+State = Literal["pending", "approved", "executing", "executed", "stale", "failed", "declined", "cancelled", "expired"]
+Standing = Literal["live", "paused", "revoked"]
+Show = Literal["waiting", "decided", "stale", "ended"]
+Verdict = Literal["approve", "decline"]
+ConnectionAction = Literal["pause", "resume", "revoke"]
+RepositoryAction = Literal["admit_agents", "refuse_agents"]
+
+SHOWN: Final[Mapping[Show, tuple[State, ...]]] = {
+    "waiting": ("pending",),
+    "decided": ("approved", "executing", "executed", "failed", "declined"),
+    "stale": ("stale",),
+    "ended": ("expired", "cancelled"),
+}
+"""The inbox's lists and the states that are in each."""
+
+NO_PROPOSAL: Final = "There is no such proposal."
+"""The sentence of NOT_FOUND, one for an id that is malformed, unknown or another tenant's."""
+
+
+@dataclass(frozen=True)
+class InboxLine:
+    """One proposal in a list.
+
+    Attributes:
+        message: the agent's commit message, or its reason where there is no commit.
+        ended_at: when it came to its last state; None while it has not.
+        branch_moved: a pinned ref is not where the card says it is. Asked for pending ones only.
+    """
+
+    id: UUID
+    project: str
+    repository: str
+    connection: str
+    client: str
+    state: State
+    created_at: datetime
+    expires_at: datetime
+    ended_at: datetime | None
+    headline: Note
+    message: str
+    warnings: tuple[Note, ...]
+    branch_moved: bool
+
+
+@dataclass(frozen=True)
+class InboxView:
+    """One list of the inbox, oldest first where things wait, else newest first, with how many are in each list.
+
+    Attributes:
+        more: there are more than `lines`, which a list other than "waiting" may be cut to.
+    """
+
+    now: datetime
+    show: Show
+    counts: Mapping[Show, int]
+    lines: tuple[InboxLine, ...]
+    more: bool = False
+
+
+@dataclass(frozen=True)
+class FileView:
+    """One path of the net change, with both contents whole.
+
+    Attributes:
+        old_path: where it was, if it was renamed.
+        old_mode: Git's number; 0 where there was nothing.
+        new_mode: Git's number; 0 where nothing will be.
+    """
+
+    path: bytes
+    old_path: bytes | None
+    old_mode: int
+    new_mode: int
+    old: bytes | None
+    new: bytes | None
+
+
+@dataclass(frozen=True)
+class PinView:
+    """A pinned ref, and where it is now.
+
+    Attributes:
+        seen: the commit when the proposal was made; NULL for an absent ref.
+        current: the commit now; NULL for an absent ref.
+        holds: what was pinned is still true.
+        ahead: commits on the ref since `seen`, where that is known.
+    """
+
+    ref: str
+    seen: Oid
+    current: Oid
+    holds: bool
+    ahead: int | None = None
+
+
+@dataclass(frozen=True)
+class DecisionView:
+    """What a person decided."""
+
+    verdict: Verdict
+    email: str
+    note: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How it ended.
+
+    Attributes:
+        commit: what was executed.
+        head: of a stale one, where the ref is instead.
+        code: why it failed, as an error code; "" otherwise.
+        message: the same as that error's sentence.
+    """
+
+    commit: Oid | None = None
+    head: Oid | None = None
+    code: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class AroundLine:
+    """Another proposal that waits in the same repository; `overlap`: it touches one of the same paths or refs."""
+
+    id: UUID
+    headline: Note
+    connection: str
+    overlap: bool
+
+
+@dataclass(frozen=True)
+class CardView:
+    """Everything an owner decides on.
+
+    Attributes:
+        tenant: for the links, which carry it.
+        branch: the short name of the ref that moves.
+        digest: of the card, 64 hexadecimal digits; a decision names it.
+        files: the whole net change, in byte order of the path.
+        commit_preview: the commit as it will be, as far as it is fixed, byte for byte what `git cat-file` would print.
+        around: live facts, never part of the card.
+        may_decide: the person's role lets him decide here.
+        waiting: how many proposals wait in this tenant.
+    """
+
+    id: UUID
+    tenant: UUID
+    project: str
+    repository: str
+    branch: str
+    state: State
+    created_at: datetime
+    expires_at: datetime
+    now: datetime
+    connection: str
+    client: str
+    card: ReviewCard
+    digest: str
+    pins: tuple[PinView, ...]
+    files: tuple[FileView, ...]
+    commit_preview: str
+    decision: DecisionView | None
+    outcome: Outcome | None
+    around: tuple[AroundLine, ...]
+    may_decide: bool
+    waiting: int
+
+
+@dataclass(frozen=True)
+class DecisionResult:
+    """What came of a decision.
+
+    Attributes:
+        status: declined, executed, stale or failed; approved or executing when the writer had not answered in time.
+        replayed: it was so already.
+        outcome: of an ended one.
+    """
+
+    proposal_id: UUID
+    status: State
+    replayed: bool
+    outcome: Outcome = field(default_factory=Outcome)
+
+
+@dataclass(frozen=True)
+class ConnectionLine:
+    """One connection.
+
+    Attributes:
+        granted_by: the person's e-mail address.
+        repositories: as `project / name`.
+        counts: how many of its proposals are in each state; a state without any may be absent.
+        last_at: when it last proposed something.
+    """
+
+    id: UUID
+    name: str
+    client: str
+    granted_by: str
+    scopes: tuple[str, ...]
+    repositories: tuple[str, ...]
+    state: Standing
+    created_at: datetime
+    expires_at: datetime | None
+    last_at: datetime | None
+    counts: Mapping[State, int]
+    may_manage: bool
+
+
+@dataclass(frozen=True)
+class ConnectionsView:
+    """The tenant's connections: live and paused ones by name, then revoked ones."""
+
+    now: datetime
+    waiting: int
+    lines: tuple[ConnectionLine, ...]
+
+
+@dataclass(frozen=True)
+class RepositoryLine:
+    """One repository, with how many proposals wait in it."""
+
+    id: UUID
+    project: str
+    name: str
+    state: Standing
+    agents_may_propose: bool
+    waiting: int
+    may_manage: bool
+
+
+@dataclass(frozen=True)
+class RepositoriesView:
+    """The tenant's repositories by project and name."""
+
+    now: datetime
+    waiting: int
+    lines: tuple[RepositoryLine, ...]
+
+
+@dataclass(frozen=True)
+class LedgerLine:
+    """One entry; `actor` is a name, or the id where there is none; `hash` is 64 hexadecimal digits."""
+
+    seq: int
+    at: datetime
+    kind: str
+    subject: str
+    actor_kind: str
+    actor: str
+    hash: str
+
+
+@dataclass(frozen=True)
+class LedgerView:
+    """Entries, newest first; `before` asks for the next page, None on the last."""
+
+    now: datetime
+    waiting: int
+    lines: tuple[LedgerLine, ...]
+    before: int | None
+
+
+class Desk(Protocol):
+    """What the owner's pages ask for. The actor is an owner with a session; only his tenant's things exist.
+
+    Each method raises NOT_FOUND for what is not there, is another tenant's, or may not be seen by this person.
+    """
+
+    async def inbox(self, actor: Actor, show: Show) -> InboxView: ...
+
+    async def card(self, actor: Actor, proposal_id: UUID) -> CardView: ...
+
+    async def decide(
+        self, actor: Actor, proposal_id: UUID, verdict: Verdict, digest: str, acknowledged: tuple[str, ...], note: str
+    ) -> DecisionResult:
+        """Decide, and after an approval wait at most 10 seconds for the writer.
+
+        Raises:
+            Refusal: CARD_CHANGED; WARNINGS_OPEN; PROPOSAL_ENDED with `state`; FORBIDDEN.
+        """
+
+    async def connections(self, actor: Actor) -> ConnectionsView: ...
+
+    async def connection_action(self, actor: Actor, connection_id: UUID, action: ConnectionAction) -> tuple[UUID, ...]:
+        """Pause, resume or revoke; gives the proposals that had passed the point of no return before it."""
+
+    async def repositories(self, actor: Actor) -> RepositoriesView: ...
+
+    async def repository_action(self, actor: Actor, repository_id: UUID, action: RepositoryAction) -> None: ...
+
+    async def ledger(self, actor: Actor, before: int | None, most: int) -> LedgerView: ...
