@@ -44,9 +44,7 @@ def create_app(settings: Settings) -> Starlette:
         return Ports(
             actor=actor,
             repositories=ReachedRepositories(actor, database, storage),
-            proposals=OwnProposals(
-                actor, database, storage, submit, waiter, registry.operations(), settings.issuer
-            ),
+            proposals=OwnProposals(actor, database, storage, submit, waiter, registry.operations(), settings.issuer),
             cursors=SignedCursors(settings.secret, actor),
             in_thread=anyio.to_thread.run_sync,
         )

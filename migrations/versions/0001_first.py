@@ -220,7 +220,6 @@ def upgrade() -> None:
     info={'tenant': False}
     )
     op.create_table('work_queue',
-    sa.Column('id', sa.BigInteger(), sa.Identity(always=True), nullable=False),
     sa.Column('kind', sa.Text(), nullable=False),
     sa.Column('tenant', sa.Uuid(), nullable=False),
     sa.Column('subject', sa.Uuid(), nullable=False),
@@ -229,8 +228,7 @@ def upgrade() -> None:
     sa.Column('attempts', sa.Integer(), server_default='0', nullable=False),
     sa.CheckConstraint("kind IN ('execute', 'expire')", name=op.f('work_queue_kind_check')),
     sa.ForeignKeyConstraint(['tenant'], ['tenant.id'], name=op.f('work_queue_tenant_fkey')),
-    sa.PrimaryKeyConstraint('id', name=op.f('work_queue_pkey')),
-    sa.UniqueConstraint('kind', 'tenant', 'subject', name=op.f('work_queue_kind_tenant_subject_key')),
+    sa.PrimaryKeyConstraint('kind', 'tenant', 'subject', name=op.f('work_queue_pkey')),
     info={'tenant': False}
     )
     op.create_index(op.f('work_queue_due_idx'), 'work_queue', ['due'], unique=False)

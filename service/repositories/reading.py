@@ -68,7 +68,7 @@ class Objects:
         """An object's kind and size in bytes; None when it is not there."""
         try:
             kind, size = self._odb.read_header(pygit2.Oid(raw=bytes.fromhex(oid)))
-        except (KeyError, pygit2.GitError):
+        except (KeyError, ValueError, pygit2.GitError):
             return None
         return KINDS[int(kind)], size
 
