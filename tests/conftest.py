@@ -13,7 +13,7 @@ from sqlalchemy.engine import make_url
 
 from service.kit.database import Database
 from service.repositories.placement import Storage
-from tests.stage import House, Stage
+from tests.stage import House, Stage, Web, open_web
 
 ROOT = Path(__file__).parent.parent
 
@@ -92,3 +92,10 @@ async def house(stage: Stage) -> House:
 async def neighbour(stage: Stage) -> House:
     """The other tenant, who must never be seen."""
     return await stage.house()
+
+
+@pytest.fixture
+async def web(stage: Stage) -> AsyncIterator[Web]:
+    """The whole web process."""
+    async with open_web(stage) as opened:
+        yield opened
