@@ -147,7 +147,7 @@ def _outcome(outcome: Outcome) -> Iterator[Markup]:
     elif outcome.head:
         yield Markup("The head is now {}").format(_oid(outcome.head))
     if outcome.code:
-        yield Markup("{} <code>{}</code>").format(Visible().line(outcome.message), outcome.code)
+        yield Markup("{} {}").format(Visible().line(outcome.message), _as_code(outcome.code))
 
 
 def _moved(pin: PinView) -> Say:
