@@ -12,6 +12,8 @@ from alembic.config import Config
 from sqlalchemy.engine import make_url
 
 from service.kit.database import Database
+from service.repositories.placement import Storage
+from tests.stage import House, Stage, Web, open_web
 
 ROOT = Path(__file__).parent.parent
 
@@ -68,3 +70,32 @@ async def writer_db(database_url: str) -> AsyncIterator[Database]:
     database = Database(database_url, "placet_writer", size=4)
     yield database
     await database.close()
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return Storage(tmp_path / "repositories")
+
+
+@pytest.fixture
+async def stage(owner_db: Database, app_db: Database, writer_db: Database, storage: Storage) -> Stage:
+    return Stage(owner_db, app_db, writer_db, storage)
+
+
+@pytest.fixture
+async def house(stage: Stage) -> House:
+    """The tenant that a test is about."""
+    return await stage.house()
+
+
+@pytest.fixture
+async def neighbour(stage: Stage) -> House:
+    """The other tenant, who must never be seen."""
+    return await stage.house()
+
+
+@pytest.fixture
+async def web(stage: Stage) -> AsyncIterator[Web]:
+    """The whole web process."""
+    async with open_web(stage) as opened:
+        yield opened

@@ -432,7 +432,7 @@ class CraftedDesk:
 
 def crafted_app(crafted: CraftedDesk) -> Starlette:
     """The desk's own handlers and templates for a signed-in person, without guard and database."""
-    parts = Parts(database=SimpleNamespace(), issuer=ISSUER, desk=crafted)  # type: ignore[arg-type]
+    parts = Parts(database=SimpleNamespace(), issuer=ISSUER, ports=None, desk=crafted)  # type: ignore[arg-type]
     by_path: dict[str, list[Endpoint]] = {}
     for endpoint in ENDPOINTS:
         by_path.setdefault(endpoint.path, []).append(endpoint)

@@ -19,7 +19,7 @@ NULL = Oid("0" * 40)
 
 Raw = Annotated[
     bytes,
-    BeforeValidator(lambda value: unquote_path(value) if isinstance(value, str) else value),
+    BeforeValidator(lambda value: unquote_path(value, "bytes") if isinstance(value, str) else value),
     PlainSerializer(quote_path, return_type=str, when_used="json"),
 ]
 """Bytes that Git does not promise to be UTF-8 (paths, names, messages); C-quoted in JSON where they are not plain."""

@@ -74,6 +74,9 @@ class Snapshot(Protocol):
     def walk(self, commit: Oid, path: bytes, *, after: bytes, most: int, deep: bool) -> tuple[Sequence[Listed], bool]:
         """Entries under a directory in path order after `after`, and whether the listing stopped for want of time."""
 
+    def blob_size(self, oid: Oid) -> int:
+        """A blob's size in bytes, without reading its content."""
+
     def blob(self, oid: Oid) -> bytes: ...
     def search(
         self, commit: Oid, text: str, *, under: bytes, ignore_case: bool, after: tuple[bytes, int], most: int
@@ -129,6 +132,7 @@ class Tool(Protocol[A]):
     description: ClassVar[str]
     scope: ClassVar[Scope]
     read_only: ClassVar[bool]
+    destructive: ClassVar[bool]
     idempotent: ClassVar[bool]
     arguments: type[A]
     answer: type[Answer]

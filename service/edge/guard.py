@@ -90,7 +90,7 @@ Handler = Callable[[Call], Awaitable[Response]]
 class Endpoint:
     """A method on a path, the permission it needs and what answers. `page`: its errors are pages for people."""
 
-    method: Literal["GET", "POST"]
+    method: Literal["GET", "POST", "DELETE", "OPTIONS"]
     path: str
     permission: str
     handler: Handler
@@ -115,6 +115,7 @@ class _Guarded:
         self.path = path
         self.methods = methods
         self.parts = parts
+        self.browsers = any(admits(one.permission, "browser") for one in methods.values())
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)
@@ -146,7 +147,7 @@ class _Guarded:
             raise Refusal(Code.INVALID_REQUEST, "There are two Authorization headers.")
         if given:
             await self._identify_bearer(call, given[0])
-        elif secret := call.request.cookies.get(COOKIE):
+        elif self.browsers and (secret := call.request.cookies.get(COOKIE)):
             call.session = await find_session(self.parts.database, secret)
             if call.session:
                 call.kind, call.actor = "browser", call.session.actor

@@ -61,7 +61,7 @@ async def read_clauses(tx: Bound, connection: UUID) -> tuple[Clause, ...]:
         .where(columns.connection == connection)
         .order_by(columns.effect, columns.subject, columns.pattern)
     )
-    return tuple(Clause(*row) for row in found)
+    return tuple(Clause(row.effect, row.subject, row.pattern) for row in found)
 
 
 def check_policy(clauses: Sequence[Clause], wanted: Wanted) -> None:

@@ -1,4 +1,4 @@
-"""Who may what: tenants, projects, members, connections, and the clauses of their policy.
+"""Who may what: people and clients; tenants, projects, members, connections, and the clauses of their policy.
 
 `version` rises under FOR UPDATE with every change of rights; the writer reads these rows FOR SHARE. `lock_anchor` is a
 column that nobody uses: the right to update it is what lets the writer lock a row without being able to change it.
@@ -11,6 +11,8 @@ from sqlalchemy import (
     DateTime,
     ForeignKey,
     Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
     SmallInteger,
     Text,
     UniqueConstraint,
@@ -40,6 +42,32 @@ tenant = directory_table(
     Column("proposal_seconds", Integer, nullable=False, server_default="86400"),
     Column("pending_most", Integer, nullable=False, server_default="20"),
     *standing(),
+)
+
+person = directory_table(
+    "person",
+    Column("id", Uuid, primary_key=True),
+    Column("email", Text, nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+)
+
+person_tenant = directory_table(  # where to look for this person's memberships; gives no right
+    "person_tenant",
+    Column("person", Uuid, ForeignKey("person.id"), nullable=False),
+    Column("tenant", Uuid, ForeignKey("tenant.id"), nullable=False),
+    PrimaryKeyConstraint("person", "tenant"),
+)
+
+oauth_client = directory_table(
+    "oauth_client",
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("redirect_uris", ARRAY(Text), nullable=False),
+    Column("auth_method", Text, nullable=False),
+    Column("secret_hash", LargeBinary, nullable=True),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Column("used_at", DateTime(timezone=True), nullable=True),
 )
 
 project = tenant_table(

@@ -1,13 +1,11 @@
-"""People, their sessions, OAuth clients and what was issued to them. Of every secret only its hash is stored."""
+"""Sessions, and what was issued to OAuth clients. Of every secret only its hash is stored."""
 
 from sqlalchemy import (
-    ARRAY,
     Column,
     DateTime,
     ForeignKey,
     Index,
     LargeBinary,
-    PrimaryKeyConstraint,
     Text,
     Uuid,
     text,
@@ -16,21 +14,6 @@ from sqlalchemy import (
 from service.kit.database import directory_table, tenant_table, within
 
 NOW = text("clock_timestamp()")
-
-person = directory_table(
-    "person",
-    Column("id", Uuid, primary_key=True),
-    Column("email", Text, nullable=False, unique=True),
-    Column("name", Text, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False, server_default=NOW),
-)
-
-person_tenant = directory_table(  # where to look for this person's memberships; gives no right
-    "person_tenant",
-    Column("person", Uuid, ForeignKey("person.id"), nullable=False),
-    Column("tenant", Uuid, ForeignKey("tenant.id"), nullable=False),
-    PrimaryKeyConstraint("person", "tenant"),
-)
 
 login_challenge = directory_table(
     "login_challenge",
@@ -51,17 +34,6 @@ session = directory_table(
     Column("seen_at", DateTime(timezone=True), nullable=False, server_default=NOW),
     Column("expires_at", DateTime(timezone=True), nullable=False),
     Column("ended_at", DateTime(timezone=True), nullable=True),
-)
-
-oauth_client = directory_table(
-    "oauth_client",
-    Column("id", Text, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("redirect_uris", ARRAY(Text), nullable=False),
-    Column("auth_method", Text, nullable=False),
-    Column("secret_hash", LargeBinary, nullable=True),
-    Column("created_at", DateTime(timezone=True), nullable=False, server_default=NOW),
-    Column("used_at", DateTime(timezone=True), nullable=True),
 )
 
 oauth_request = directory_table(  # an authorization request between its arrival and the person's answer

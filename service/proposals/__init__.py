@@ -1,0 +1,1 @@
+"""A proposal's life, the same for every operation: planned, stored, decided, executed."""

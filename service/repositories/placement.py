@@ -21,11 +21,6 @@ class Place:
     path: Path
     epoch: int
 
-    @property
-    def lease(self) -> Path:
-        """The file whose lock is the right to move refs; beside the repository, never deleted."""
-        return self.path.with_suffix(".lease")
-
 
 @dataclass(frozen=True)
 class Storage:
@@ -33,8 +28,8 @@ class Storage:
 
     root: Path
 
-    def path(self, shard: str, repository: UUID) -> Path:
-        return self.root / shard / f"{repository}.git"
+    def path(self, shard: str, tenant: UUID, repository: UUID) -> Path:
+        return self.root / shard / str(tenant) / f"{repository}.git"
 
     async def place(self, tx: Bound, repository: UUID) -> Place:
         """Look a repository up. Raises NOT_FOUND for one that is not placed."""
@@ -44,8 +39,10 @@ class Storage:
         row = found.one_or_none()
         if row is None:
             raise Refusal(Code.NOT_FOUND, "There is no such repository.")
-        return Place(self.path(row.shard, repository), row.epoch)
+        return Place(self.path(row.shard, tx.tenant, repository), row.epoch)
 
-    def leases(self) -> Iterator[Path]:
-        """Every lease file of this host."""
-        return self.root.glob("*/*.lease")
+    def marked(self) -> Iterator[tuple[UUID, UUID]]:
+        """Tenant and repository of every lease that a writer left without clearing its mark."""
+        for lease in self.root.glob("*/*/*.git.lease"):
+            if lease.stat().st_size:
+                yield UUID(lease.parent.name), UUID(lease.name.removesuffix(".git.lease"))

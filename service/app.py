@@ -1,0 +1,74 @@
+"""The web process: builds the parts, hands them to each other, and serves every route behind the guard."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio.to_thread
+from starlette.applications import Starlette
+
+from service.contract.ports import Ports
+from service.edge import desk, health, mcp, oauth, signin
+from service.edge.guard import Endpoint, routes
+from service.edge.limits import Limits
+from service.edge.mcp.cursors import SignedCursors
+from service.edge.parts import Parts
+from service.grants.reach import ReachedRepositories
+from service.kit.actor import Actor
+from service.kit.database import Database
+from service.proposals.decide import Decide
+from service.proposals.own import OwnProposals
+from service.proposals.owners import OwnerDesk
+from service.proposals.submit import Submit
+from service.proposals.waiting import Waiter
+from service.repositories.placement import Storage
+from service.settings import Settings
+from service.tools.registry import discover
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *health.ENDPOINTS,
+    *mcp.ENDPOINTS,
+    *oauth.ENDPOINTS,
+    *signin.ENDPOINTS,
+    *desk.ENDPOINTS,
+)
+
+
+def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts:
+    """The parts of one web process, handed to each other."""
+    storage = Storage(settings.repositories)
+    registry = discover()
+    submit = Submit(database, storage, settings.host)
+
+    def ports(actor: Actor) -> Ports:
+        own = OwnProposals(actor, database, storage, submit, waiter, registry.operations(), settings.issuer)
+        return Ports(
+            actor=actor,
+            repositories=ReachedRepositories(actor, database, storage),
+            proposals=own,
+            cursors=SignedCursors(settings.secret, actor),
+            in_thread=anyio.to_thread.run_sync,
+        )
+
+    return Parts(
+        database=database,
+        issuer=settings.issuer,
+        ports=ports,
+        desk=OwnerDesk(database, storage, Decide(database, storage, waiter)),
+        limits=Limits(settings.redis_url),
+        registry=registry,
+    )
+
+
+def create_app(settings: Settings) -> Starlette:
+    """The application of one web process."""
+    database = Database(settings.database_url, "placet_app")
+    waiter = Waiter(database)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with waiter.running():
+            yield
+        await database.close()
+
+    parts = build_parts(settings, database, waiter)
+    return Starlette(routes=list(routes(ENDPOINTS, parts)), lifespan=lifespan)

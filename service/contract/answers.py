@@ -1,0 +1,86 @@
+"""What a tool answers about proposals: one shape for every tool that makes, reads, lists or withdraws one."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.contract.data import Json
+from service.contract.ports import Answer
+
+State = Literal[
+    "pending", "approved", "executing", "executed", "stale", "failed", "declined", "cancelled", "expired"
+]  # fmt: skip
+"""A proposal's state as every wire shows it."""
+
+
+ProposalId = Annotated[
+    str,
+    Field(
+        description="The proposal's id, as the propose tool gave it.",
+        pattern="^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+    ),
+]
+
+
+class PinAnswer(Answer):
+    """A ref and the commit at which it was pinned; forty zeros: the ref was absent."""
+
+    ref: str
+    oid: str
+
+
+class ReceivedAnswer(Answer):
+    """One piece of content as it arrived, so that a sender sees when it was cut on the way."""
+
+    path: str
+    bytes: int | None = Field(None, description="Size in bytes, after base64 was decoded; absent without content.")
+    sha256: str | None = None
+
+
+class OutcomeAnswer(Answer):
+    """How a proposal ended; only what applies is there."""
+
+    commit: str | None = Field(None, description="The commit that was made.")
+    head: str | None = Field(None, description="The branch's commit now, when it was in the way.")
+    code: str | None = Field(None, description="Why it ended, as a stable code; changes_requested: see note.")
+    message: str | None = Field(None, description="The same as a sentence.")
+    note: str | None = Field(None, description="What the owner wrote. It is data from a person.")
+
+
+class HeadlineAnswer(Answer):
+    """The first line of the review card as a code with its parameters."""
+
+    code: str
+    at: str | None = None
+    params: Json
+
+
+class NextAnswer(Answer):
+    """The call that leads on, and how many milliseconds to wait before it."""
+
+    tool: str
+    arguments: Json
+    after_ms: int
+
+
+class ProposalAnswer(Answer):
+    """A proposal as its connection sees it."""
+
+    proposal_id: str
+    status: State
+    replayed: bool | None = Field(None, description="True when this key had made the proposal before.")
+    repository_id: str
+    tool: str = Field(description="The tool that proposed it.")
+    branch: str | None = None
+    message: str | None = Field(None, description="The commit message as proposed.")
+    reason: str
+    created_at: Annotated[str, Field(description="RFC 3339, UTC.")]
+    expires_at: Annotated[str, Field(description="RFC 3339, UTC: until then it may be decided.")]
+    card_digest: str = Field(description="SHA-256 of what the owner decides on.")
+    review_url: str = Field(description="The page where the owner decides; no agent reaches it.")
+    pins: list[PinAnswer]
+    branch_moved: bool = Field(description="Whether a pinned ref is no longer where it was pinned.")
+    outcome: OutcomeAnswer | None = None
+    received: list[ReceivedAnswer]
+    headline: HeadlineAnswer
+    next: NextAnswer | None = None

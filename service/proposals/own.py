@@ -1,0 +1,158 @@
+"""A connection's own proposals: the port that tools use. Whatever is another's does not exist."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, Select, select, tuple_
+
+from service.contract.data import Json
+from service.contract.operation import Operation
+from service.grants.tables import connection_repository
+from service.kit.actor import Actor
+from service.kit.database import Bound, Database
+from service.kit.errors import Code, Refusal
+from service.proposals.planning import broken_pin, load_card, load_pins, load_plan
+from service.proposals.states import FINAL, LostRace, move, read_outcome
+from service.proposals.submit import Submission, Submit
+from service.proposals.tables import proposal
+from service.proposals.waiting import Waiter
+from service.repositories.placement import Place, Storage
+
+ASK_AGAIN_MS = 5_000
+OUTCOME_FIELDS = ("commit", "head", "code", "message", "note")
+
+
+@dataclass(frozen=True)
+class OwnProposals:
+    """The calling connection's proposals.
+
+    Attributes:
+        operations: by kind, to say what a stored request had received.
+        issuer: for the address of the review page.
+    """
+
+    actor: Actor
+    database: Database
+    storage: Storage
+    submitting: Submit
+    waiter: Waiter
+    operations: Mapping[str, Operation[Any]]
+    issuer: str
+
+    async def submit(self, operation: Operation[Any], request: Any, key: str, sent: Json) -> Json:
+        """Propose, or find the proposal that this key stands for."""
+        proposal_id, replayed = await self.submitting(self.actor, Submission(operation, request, key, sent))
+        return {**await self._shown(proposal_id), "replayed": replayed}
+
+    async def read(self, proposal_id: str, wait_seconds: int) -> Json:
+        """One proposal; waits up to so many seconds for its end."""
+        own = _uuid(proposal_id)
+
+        async def ended() -> Json | None:
+            shown = await self._shown(own)
+            return shown if shown["status"] in FINAL else None
+
+        return await self.waiter.until(str(own), ended, wait_seconds) or await self._shown(own)
+
+    async def list(self, *, repository_id: str | None, state: str | None, after: str, most: int) -> list[Json]:
+        """Proposals in the order in which they were made, after the one with the id `after`, at most so many."""
+        statement = self._own().order_by(proposal.c.created_at, proposal.c.id).limit(most)
+        if repository_id is not None:
+            statement = statement.where(proposal.c.repository == _uuid(repository_id))
+        if state is not None:
+            statement = statement.where(proposal.c.state == state)
+        async with self.database.bound(self.actor.tenant) as tx:
+            if after:
+                last = await self._row(tx, _uuid(after))
+                place = tuple_(proposal.c.created_at, proposal.c.id)
+                statement = statement.where(place > tuple_(last.created_at, last.id))
+            rows = (await tx.execute(statement)).all()
+            places = {row.repository: await self.storage.place(tx, row.repository) for row in rows}
+        return [await self._json(row, places[row.repository]) for row in rows]
+
+    async def cancel(self, proposal_id: str) -> Json:
+        """Withdraw a pending proposal. Again: the same answer.
+
+        Raises:
+            Refusal: NOT_PENDING with the state that it has.
+        """
+        own = _uuid(proposal_id)
+
+        async def work(tx: Bound) -> None:
+            row = await self._row(tx, own)
+            if row.state == "cancelled":
+                return
+            try:
+                await move(tx, self.actor, own, "pending", "cancelled", {"code": "cancelled"})
+            except LostRace:
+                now = (await self._row(tx, own)).state
+                raise Refusal(Code.NOT_PENDING, f"The proposal is {now}.", status=now) from None
+
+        await self.database.repeat(self.actor.tenant, work)
+        return await self._shown(own)
+
+    def _own(self) -> Select[Any]:
+        """Only of repositories that the connection still reaches."""
+        granted = select(connection_repository.c.repository).where(connection_repository.c.connection == self.actor.id)
+        return select(proposal).where(proposal.c.connection == self.actor.id, proposal.c.repository.in_(granted))
+
+    async def _row(self, tx: Bound, own: UUID) -> Row[Any]:
+        row = (await tx.execute(self._own().where(proposal.c.id == own))).one_or_none()
+        if row is None:
+            raise Refusal(Code.NOT_FOUND, "There is no such proposal.")
+        return row
+
+    async def _shown(self, own: UUID) -> Json:
+        async with self.database.bound(self.actor.tenant) as tx:
+            row = await self._row(tx, own)
+            place = await self.storage.place(tx, row.repository)
+        return await self._json(row, place)
+
+    async def _json(self, row: Row[Any], place: Place) -> Json:
+        pins = load_pins(row.pins)
+        moved = row.state == "pending" and await asyncio.to_thread(broken_pin, place.path, pins) is not None
+        card = load_card(row.card)
+        return {
+            "proposal_id": str(row.id),
+            "status": row.state,
+            "repository_id": str(row.repository),
+            "tool": row.kind,
+            "branch": load_plan(row.plan).effects[0].ref.removeprefix("refs/heads/"),
+            "message": card.agent_words.get("message"),
+            "reason": card.agent_words["reason"],
+            "created_at": row.created_at.isoformat(),
+            "expires_at": row.expires_at.isoformat(),
+            "card_digest": row.digest,
+            "review_url": f"{self.issuer}/proposals/{row.id}?tenant={self.actor.tenant}",
+            "pins": [{"ref": pin.fact.name, "oid": pin.seen} for pin in pins],
+            "branch_moved": moved,
+            "outcome": _outcome(row.outcome),
+            "received": self._received(row),
+            "headline": card.headline.model_dump(mode="json"),
+            "next": None if row.state in FINAL else _ask_again(row.id),
+        }
+
+    def _received(self, row: Row[Any]) -> Sequence[Json]:
+        operation = self.operations[row.kind]
+        return operation.received(operation.request.model_validate(json.loads(row.request)))
+
+
+def _outcome(text: str | None) -> Json | None:
+    found = read_outcome(text)
+    return {name: found[name] for name in OUTCOME_FIELDS if found.get(name)} or None
+
+
+def _ask_again(proposal_id: UUID) -> Json:
+    arguments = {"proposal_id": str(proposal_id), "wait_seconds": 25}
+    return {"tool": "read_proposal", "arguments": arguments, "after_ms": ASK_AGAIN_MS}
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Refusal(Code.NOT_FOUND, "There is no such proposal.") from None

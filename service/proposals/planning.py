@@ -1,0 +1,170 @@
+"""From a request to everything a decision is bound to: pins, plan, card, manifest, staged objects, digest.
+
+Blocking and pure over the repository's content: it runs in a thread under a deadline, with no transaction open, and
+planning the same request on the same facts twice gives the same bytes.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+
+from service.contract.operation import Operation
+from service.contract.plan import Blocked, Fact, Manifest, Pin, Plan, RefAt, ReviewCard, Value
+from service.contract.world import World
+from service.kit.canonical import canonical, digest, sha256
+from service.kit.errors import Code, Refusal
+from service.repositories.objects import Staging, decode, encode
+from service.repositories.refs import read_ref
+from service.writer.write import manifests
+
+CODES = {code.value.name: code for code in Code}
+PINS = TypeAdapter(tuple[Pin, ...])
+MANIFESTS = TypeAdapter(tuple[Manifest, ...])
+ROUNDS_MOST = 5
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What submit stores. Texts are canonical JSON."""
+
+    pins: str
+    plan: str
+    card: str
+    manifest: str
+    digest: str
+    objects: bytes
+    refs: tuple[str, ...]
+    paths: tuple[bytes, ...]
+
+
+def plan_proposal(
+    repository: Path, operation: Operation[Any], request: Any, proposal: UUID, author: bytes, deadline: float
+) -> Planned:
+    """Plan an operation.
+
+    Raises:
+        Refusal: what the operation's blockers say (all of them in `blockers`), or BASE_MOVED.
+        OutOfTime: the deadline passed.
+    """
+    pins = read_pins(repository, operation, request)
+    staging = Staging(repository, author, deadline)
+    world = World({pin.fact: pin.seen for pin in pins}, staging)
+    plan = operation.plan(request, world)
+    if isinstance(plan, Blocked):
+        raise _blocked(plan)
+    card = operation.review_card(request, world, plan)
+    reviewed = manifests(staging, plan)
+    return Planned(
+        pins=_text(PINS.dump_python(pins, mode="json")),
+        plan=_text(plan.model_dump(mode="json")),
+        card=_text(card.model_dump(mode="json")),
+        manifest=_text(MANIFESTS.dump_python(reviewed, mode="json")),
+        digest=card_digest(proposal, operation, request, pins, plan, card, reviewed),
+        objects=encode(staging.staged()),
+        refs=tuple(move.ref for move in plan.effects),
+        paths=tuple(sorted({line.path for manifest in reviewed for line in manifest.lines})),
+    )
+
+
+def read_pins(repository: Path, operation: Operation[Any], request: Any) -> tuple[Pin, ...]:
+    """Read the facts that the operation names, until it names no new one.
+
+    Raises:
+        Refusal: BASE_MOVED with the current head, where the caller expected another value.
+    """
+    seen: dict[Fact, Value] = {}
+    for _ in range(ROUNDS_MOST):
+        needs = operation.pins(request, seen)
+        fresh = [need for need in needs if need.fact not in seen]
+        if not fresh:
+            break
+        for need in fresh:
+            seen[need.fact] = read_fact(repository, need.fact)
+            if need.expected is not None and seen[need.fact] != need.expected:
+                message = f"{need.fact.name} is not where you expect it."
+                raise Refusal(Code.BASE_MOVED, message, ref=need.fact.name, head=seen[need.fact])
+    return tuple(Pin(fact=fact, seen=value) for fact, value in seen.items())
+
+
+def read_fact(repository: Path, fact: RefAt) -> Value:
+    """What a fact is now."""
+    return read_ref(repository, fact.name)
+
+
+def broken_pin(repository: Path, pins: Sequence[Pin]) -> tuple[Pin, Value] | None:
+    """The first pin that no longer holds, with what is there now."""
+    for pin in pins:
+        now = read_fact(repository, pin.fact)
+        if now != pin.seen:
+            return pin, now
+    return None
+
+
+def card_digest(
+    proposal: UUID,
+    operation: Operation[Any],
+    request: Any,
+    pins: tuple[Pin, ...],
+    plan: Plan,
+    card: ReviewCard,
+    reviewed: tuple[Manifest, ...],
+) -> str:
+    """SHA-256 over everything a decision is bound to; see DESIGN, "What is fixed when"."""
+    return digest(
+        {
+            "proposal": str(proposal),
+            "kind": operation.kind,
+            "version": operation.version,
+            "request": request.model_dump(mode="json"),
+            "pins": PINS.dump_python(pins, mode="json"),
+            "plan": plan.model_dump(mode="json"),
+            "card": card.model_dump(mode="json"),
+            "manifest": [
+                {"of": one.of, "count": len(one.lines), "sha256": sha256(canonical(one.model_dump(mode="json")))}
+                for one in reviewed
+            ],
+        }
+    )
+
+
+def reopen(repository: Path, plan: Plan, objects: bytes) -> Staging:
+    """The store as it was when the plan was made: to show what would change, and to write it."""
+    author = plan.build[0].author if plan.build else b"Placet <placet@localhost> 0 +0000"
+    return Staging(repository, author, objects=decode(objects), drafts=plan.build)
+
+
+def load_plan(text: str) -> Plan:
+    """A stored plan."""
+    return Plan.model_validate(json.loads(text))
+
+
+def load_pins(text: str) -> tuple[Pin, ...]:
+    """Stored pins."""
+    return PINS.validate_python(json.loads(text))
+
+
+def load_manifests(text: str) -> tuple[Manifest, ...]:
+    """Stored manifests."""
+    return MANIFESTS.validate_python(json.loads(text))
+
+
+def load_card(text: str) -> ReviewCard:
+    """A stored review card."""
+    return ReviewCard.model_validate(json.loads(text))
+
+
+def _text(value: Any) -> str:
+    return canonical(value).decode()
+
+
+def _blocked(blocked: Blocked) -> Refusal:
+    first = blocked.blockers[0]
+    everything = [note.model_dump(mode="json") for note in blocked.blockers]
+    sentence = first.code.replace("_", " ").capitalize()
+    where = f": {first.at}" if first.at else ""
+    return Refusal(CODES[first.code], f"{sentence}{where}.", **{**first.params, "at": first.at, "blockers": everything})

@@ -1,0 +1,66 @@
+"""Wait for the end of a proposal: woken by the writer's notification, and looking each second anyway."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TypeVar
+
+from service.kit.database import Database
+from service.kit.errors import Refusal
+from service.proposals.states import DONE
+
+LOOK_SECONDS = 1.0
+RECONNECT_SECONDS = 1.0
+T = TypeVar("T")
+
+
+class Waiter:
+    """One listener per web process; any number of calls wait on it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: dict[str, set[asyncio.Event]] = {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["Waiter"]:
+        """Listen for as long as the block lasts."""
+        task = asyncio.create_task(self._listen())
+        try:
+            yield self
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def until(self, proposal_id: str, look: Callable[[], Awaitable[T | None]], seconds: float) -> T | None:
+        """Look until something is found or the time is over; None then."""
+        event = asyncio.Event()
+        self._waiting.setdefault(proposal_id, set()).add(event)
+        deadline = asyncio.get_running_loop().time() + seconds
+        try:
+            while True:
+                event.clear()
+                if (found := await look()) is not None:
+                    return found
+                left = deadline - asyncio.get_running_loop().time()
+                if left <= 0:
+                    return None
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(event.wait(), min(left, LOOK_SECONDS))
+        finally:
+            self._forget(proposal_id, event)
+
+    def _forget(self, proposal_id: str, event: asyncio.Event) -> None:
+        events = self._waiting[proposal_id]
+        events.discard(event)
+        if not events:
+            del self._waiting[proposal_id]
+
+    async def _listen(self) -> None:
+        while True:
+            with suppress(Refusal, OSError, TimeoutError):
+                async with self._database.listen(DONE) as notices:
+                    while (notice := await notices.get())[0]:
+                        for event in self._waiting.get(notice[1], ()):
+                            event.set()
+            await asyncio.sleep(RECONNECT_SECONDS)

@@ -1,0 +1,77 @@
+"""What an operator may set, from the environment; only the roots read it."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+
+class BadSetting(Exception):
+    """A setting is missing or wrong; the message is one sentence for the operator."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of one process.
+
+    Attributes:
+        database_url: `DATABASE_URL`; a login that is a member of the roles it shall act as.
+        issuer: `PLACET_ISSUER`, the service's own origin, as people and agents reach it, without a slash at the end.
+        repositories: `PLACET_REPOSITORIES`, the folder under which this host keeps its repositories.
+        secret: `PLACET_SECRET_FILE`'s content, at least 32 bytes: signs cursors, nothing else.
+        redis_url: `REDIS_URL`; None: limits are counted in this process alone.
+    """
+
+    database_url: str
+    issuer: str
+    repositories: Path
+    secret: bytes
+    redis_url: str | None
+
+    @property
+    def host(self) -> str:
+        """The service's host name; stands in the addresses of connections in commits."""
+        return urlsplit(self.issuer).hostname or "localhost"
+
+
+def read_settings(environment: dict[str, str] | None = None) -> Settings:
+    """The settings.
+
+    Raises:
+        BadSetting: one is missing or wrong.
+    """
+    found = dict(os.environ if environment is None else environment)
+    issuer = _needed(found, "PLACET_ISSUER")
+    parts = urlsplit(issuer)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path or parts.query or issuer.endswith("/"):
+        raise BadSetting(
+            "PLACET_ISSUER must be an origin such as https://placet.example.org, without a slash at the end."
+        )
+    if parts.scheme == "http" and parts.hostname != "localhost":
+        raise BadSetting("PLACET_ISSUER must be https, except for http://localhost.")
+    return Settings(
+        database_url=_needed(found, "DATABASE_URL"),
+        issuer=issuer,
+        repositories=Path(_needed(found, "PLACET_REPOSITORIES")),
+        secret=_secret(Path(_needed(found, "PLACET_SECRET_FILE"))),
+        redis_url=found.get("REDIS_URL") or None,
+    )
+
+
+def _needed(found: dict[str, str], name: str) -> str:
+    if not found.get(name):
+        raise BadSetting(f"{name} is not set.")
+    return found[name]
+
+
+def _secret(path: Path) -> bytes:
+    """Fails closed: a key that others can read, or that is too short, is none (THREATS F27)."""
+    try:
+        mode, content = path.stat().st_mode, path.read_bytes()
+    except OSError as error:
+        raise BadSetting(f"PLACET_SECRET_FILE cannot be read: {error.strerror}.") from None
+    if mode & 0o077:
+        raise BadSetting(f"PLACET_SECRET_FILE {path} can be read by others; chmod 600 it.")
+    if len(content) < 32:  # noqa: PLR2004  256 bits
+        raise BadSetting(f"PLACET_SECRET_FILE {path} is shorter than 32 bytes.")
+    return content

@@ -1,0 +1,548 @@
+"""Import files: create, update, delete and rename files on one branch, as one commit.
+
+The owner sees: every file that changes with its whole diff, modes, line ends, and what hides in it.
+The writer does: builds one commit on the pinned tip and moves the branch to it.
+Refused when: a file is not what the request says it is (there, absent, or another blob), a path is one that no careful
+file system would take, or nothing would change.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from service.contract.data import NULL, Entry, Oid
+from service.contract.names import (
+    check_existing_ref,
+    check_message,
+    check_mode,
+    check_new_branch,
+    check_new_path,
+    check_oid,
+    check_read_path,
+    quote_path,
+    twin_key,
+)
+from service.contract.operation import Example, Request
+from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Plan, RefAt, ReviewCard, Section, Value
+from service.contract.risk import content_warnings, is_binary, line_ends_changed, path_warnings, text_warnings
+from service.contract.world import Store, World
+from service.kit.canonical import sha256
+from service.kit.errors import Code, Refusal
+
+FILES_MOST = 20
+CONTENT_CHARACTERS = 100_000
+IMPORT_BYTES = 200_000
+Action = Literal["create", "update", "delete", "rename", "upsert"]
+FILE_MODES = (0o100644, 0o100755)
+DIRECTORY, GITLINK = 0o040000, 0o160000
+EXECUTABLE = 0o100755
+
+
+class FileChange(BaseModel):
+    """One file of an import."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    path: Annotated[str, Field(description="Path from the root of the repository, with slashes.", max_length=8_192)]
+    action: Annotated[
+        Action,
+        Field(
+            description="create: must not exist. update, delete: must exist. rename: from from_path to path. "
+            "upsert (default): create or update."
+        ),
+    ] = "upsert"
+    content: Annotated[
+        str | None,
+        Field(
+            description="The whole new content, at most 100,000 characters as sent. Required to create; may be left "
+            "out to rename or to change only the mode; not allowed to delete.",
+            max_length=CONTENT_CHARACTERS,
+        ),
+    ] = None
+    encoding: Annotated[
+        Literal["utf-8", "base64"], Field(description="How content is written: utf-8 (default) or base64.")
+    ] = "utf-8"
+    mode: Annotated[
+        str | None, Field(description="100644 or 100755; left out, a file keeps its mode.", max_length=6)
+    ] = None
+    from_path: Annotated[str | None, Field(description="The path that a rename takes away.", max_length=8_192)] = None
+    expected_blob_oid: Annotated[
+        str | None,
+        Field(description="The blob id the file must have now; with another one nothing is proposed.", max_length=40),
+    ] = None
+
+
+class FileImport(Request):
+    """Files to create, update, delete or rename on one branch."""
+
+    branch: Annotated[str, Field(description="The branch that the commit goes to.", min_length=1, max_length=1_024)]
+    message: Annotated[
+        str, Field(description="The commit message, at most 10,000 characters.", min_length=1, max_length=10_000)
+    ]
+    files: Annotated[
+        list[FileChange],
+        Field(description="1 to 20 files, 200,000 bytes of content in all.", min_length=1, max_length=FILES_MOST),
+    ]
+    expected_base_oid: Annotated[
+        str | None,
+        Field(description="The commit the branch must be at now; left out, its tip is taken.", max_length=40),
+    ] = None
+
+    @model_validator(mode="after")
+    def _checked(self) -> Self:
+        """Everything that can be judged without a repository, so that it is refused before anything is read."""
+        _branch_ref(self.branch)
+        check_message(self.message, "message")
+        if self.expected_base_oid is not None:
+            check_oid(self.expected_base_oid, "expected_base_oid")
+        parsed = self.changes()
+        _check_unique(parsed)
+        total = sum(len(change.content or b"") for change in parsed)
+        if total > IMPORT_BYTES:
+            raise _bad("files", f"The files have {total} bytes of content.", limit=IMPORT_BYTES, value=total)
+        return self
+
+    def changes(self) -> tuple["_Wish", ...]:
+        """The files with their content decoded and their paths as bytes."""
+        return tuple(_read(change, f"files[{index}]") for index, change in enumerate(self.files))
+
+    @property
+    def ref(self) -> str:
+        """The branch's full ref name."""
+        return _branch_ref(self.branch)
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """A file change as read: what it wants of which path, and where in the request it stands."""
+
+    at: str
+    action: Action
+    path: bytes
+    source: bytes | None
+    content: bytes | None
+    mode: int | None
+    expected: str | None
+
+    @property
+    def origin(self) -> bytes:
+        """The path where the file is now."""
+        return self.source if self.source is not None else self.path
+
+
+@dataclass
+class _Draft:
+    """A plan in the making: what each path becomes, what goes, and what stands in the way."""
+
+    store: Store
+    tree: Oid | None
+    gone: frozenset[bytes]
+    edits: dict[bytes, Entry | None] = field(default_factory=dict)
+    blockers: list[Note] = field(default_factory=list)
+
+    def block(self, code: Code, wish: _Wish, **params: Any) -> None:
+        self.blockers.append(Note(code=code.value.name, at=quote_path(wish.path), params={"field": wish.at, **params}))
+
+
+# What each action allows and demands of the optional fields: True demanded, False refused, None free.
+RULES: Mapping[Action, Mapping[str, bool | None]] = {
+    "create": {"content": True, "mode": None, "from_path": False},
+    "update": {"content": None, "mode": None, "from_path": False},
+    "upsert": {"content": True, "mode": None, "from_path": False},
+    "delete": {"content": False, "mode": False, "from_path": False},
+    "rename": {"content": None, "mode": None, "from_path": True},
+}
+# A path that is only looked up may be any that a tree can hold; one that may come to be must be portable.
+MAKES_PATH = frozenset({"create", "upsert", "rename"})
+
+
+class ImportFiles:
+    """The operation. See the module."""
+
+    kind = "propose_file_import"
+    version = 1
+    title = "Propose file changes"
+    description = (
+        "Proposes one commit on a branch that creates, updates, deletes or renames 1 to 20 files (100,000 characters "
+        "per file, 200,000 bytes in all). Nothing changes until an owner approves. The answer says what was received, "
+        "byte for byte. The base is pinned: when the branch moves before the approval, the proposal becomes stale."
+    )
+    request = FileImport
+
+    def targets(self, request: FileImport) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
+        paths = [path for wish in request.changes() for path in (wish.path, wish.source) if path is not None]
+        return (request.ref,), tuple(paths)
+
+    def pins(self, request: FileImport, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:
+        expected = Oid(request.expected_base_oid) if request.expected_base_oid else None
+        tip = RefAt(name=request.ref)
+        needs = [Need(fact=tip, expected=expected)]
+        if seen.get(tip) == NULL:  # only a repository without commits may get a branch this way
+            needs.append(Need(fact=RefAt(name="HEAD")))
+        return tuple(needs)
+
+    def received(self, request: FileImport) -> list[dict[str, object]]:
+        return [
+            {"path": quote_path(wish.path), "bytes": len(wish.content), "sha256": sha256(wish.content)}
+            if wish.content is not None
+            else {"path": quote_path(wish.path)}
+            for wish in request.changes()
+        ]
+
+    def plan(self, request: FileImport, world: World) -> Plan | Blocked:
+        base = world.ref(request.ref)
+        if base == NULL:
+            if world.ref("HEAD") != NULL:
+                return Blocked(blockers=(Note(code=Code.BRANCH_MISSING.value.name, at=request.branch),))
+            check_new_branch(request.branch, "branch")
+        tree = None if base == NULL else world.store.commit(base).tree
+        draft = _draft(request, world.store, tree)
+        if draft.blockers:
+            return Blocked(blockers=tuple(draft.blockers))
+        new_tree = world.store.edit(tree, draft.edits)
+        if new_tree == tree:
+            return Blocked(blockers=(Note(code=Code.NOTHING_TO_CHANGE.value.name, at=request.branch),))
+        commit = world.store.draft(() if base == NULL else (base,), new_tree, request.message.encode())
+        return Plan(kinds=(self.kind,), build=(commit,), effects=(MoveRef(ref=request.ref, old=base, new=commit.id),))
+
+    def review_card(self, request: FileImport, world: World, plan: Plan) -> ReviewCard:
+        base = world.ref(request.ref)
+        old_tree = None if base == NULL else world.store.commit(base).tree
+        files = tuple(_file_notes(request, world.store, old_tree, plan.build[0].tree))
+        warnings = [*text_warnings(request.message, "message"), *text_warnings(request.reason, "reason")]
+        for seen in files:
+            warnings.extend(seen.warnings(world.store))
+        return ReviewCard(
+            headline=_headline(request.branch, files),
+            agent_words={"reason": request.reason, "message": request.message},
+            sections=(Section(code="files", notes=tuple(one.note for one in files)),),
+            warnings=tuple(warnings),
+        )
+
+    def examples(self) -> tuple[Example[FileImport], ...]:
+        return EXAMPLES
+
+
+def _branch_ref(branch: str) -> str:
+    ref = check_existing_ref(branch, "branch")
+    if not ref.startswith(b"refs/heads/") or not ref.isascii():
+        raise Refusal(Code.REF_REJECTED, "Proposals go to branches with names in ASCII.", field="branch", rule="branch")
+    return ref.decode()
+
+
+def _read(change: FileChange, at: str) -> _Wish:
+    for name, rule in RULES[change.action].items():
+        given = getattr(change, name) is not None
+        if rule is not None and given != rule:
+            word = "needs" if rule else "takes no"
+            raise _bad(f"{at}.{name}", f"{change.action} {word} {name}.")
+    if change.action == "update" and change.content is None and change.mode is None:
+        raise _bad(f"{at}.content", "update needs content or mode.")
+    judge = check_new_path if change.action in MAKES_PATH else check_read_path
+    return _Wish(
+        at=at,
+        action=change.action,
+        path=judge(change.path, f"{at}.path"),
+        source=None if change.from_path is None else check_read_path(change.from_path, f"{at}.from_path"),
+        content=None if change.content is None else _decoded(change, at),
+        mode=None if change.mode is None else check_mode(change.mode, f"{at}.mode"),
+        expected=None
+        if change.expected_blob_oid is None
+        else check_oid(change.expected_blob_oid, f"{at}.expected_blob_oid"),
+    )
+
+
+def _decoded(change: FileChange, at: str) -> bytes:
+    content = change.content or ""
+    if change.encoding == "utf-8":
+        return content.encode()
+    try:
+        return base64.b64decode(content, validate=True)
+    except (binascii.Error, ValueError):
+        raise _bad(f"{at}.content", "The content is not valid base64.") from None
+
+
+def _check_unique(wishes: tuple[_Wish, ...]) -> None:
+    seen: set[bytes] = set()
+    for wish in wishes:
+        for path, name in ((wish.path, "path"), (wish.source, "from_path")):
+            if path is not None and path in seen:
+                raise _bad(f"{wish.at}.{name}", "This path stands in the request twice.")
+            seen |= {path} if path is not None else set()
+
+
+def _draft(request: FileImport, store: Store, tree: Oid | None) -> _Draft:
+    wishes = request.changes()
+    gone = frozenset(wish.origin for wish in wishes if wish.action in {"delete", "rename"})
+    draft = _Draft(store, tree, gone)
+    for wish in wishes:
+        _apply(draft, wish)
+    made = [path for path, entry in draft.edits.items() if entry is not None]
+    _block_nested(draft, wishes, made)
+    return draft
+
+
+def _apply(draft: _Draft, wish: _Wish) -> None:
+    now = draft.store.entry(draft.tree, wish.origin)
+    if not _is_as_expected(draft, wish, now):
+        return
+    if wish.action == "delete":
+        draft.edits[wish.path] = None
+        return
+    if (wish.path != wish.origin or now is None) and not _is_free(draft, wish):
+        return
+    if wish.source is not None:
+        draft.edits[wish.source] = None
+    oid = draft.store.put(wish.content) if wish.content is not None else (now.oid if now else NULL)
+    draft.edits[wish.path] = Entry(mode=wish.mode or (now.mode if now else FILE_MODES[0]), oid=oid)
+
+
+def _is_as_expected(draft: _Draft, wish: _Wish, now: Entry | None) -> bool:
+    """Whether what is there is what the wish speaks of; else the blocker says what is."""
+    if now is not None and now.mode == DIRECTORY:
+        draft.block(Code.PATH_OCCUPIED, wish, by="directory")
+    elif now is not None and (now.mode == GITLINK or (now.mode not in FILE_MODES and wish.action != "delete")):
+        draft.block(Code.PATH_OCCUPIED, wish, by="submodule" if now.mode == GITLINK else "symlink")
+    elif now is None and wish.action in {"update", "delete", "rename"}:
+        draft.block(Code.FILE_MISSING, wish)
+    elif now is not None and wish.action == "create":
+        draft.block(Code.FILE_EXISTS, wish, blob_oid=now.oid)
+    elif wish.expected is not None and (now is None or now.oid != wish.expected):
+        draft.block(Code.BLOB_MISMATCH, wish, blob_oid=now.oid if now else None)
+    else:
+        return True
+    return False
+
+
+def _is_free(draft: _Draft, wish: _Wish) -> bool:
+    """Whether a new path can come to be: nothing on it, nothing but directories above it, no twin beside it."""
+    there = draft.store.entry(draft.tree, wish.path)
+    if there is not None and wish.path not in draft.gone:
+        by = "directory" if there.mode == DIRECTORY else "file"
+        draft.block(Code.FILE_EXISTS if by == "file" else Code.PATH_OCCUPIED, wish, blob_oid=there.oid, by=by)
+        return False
+    parts = wish.path.split(b"/")
+    for depth, name in enumerate(parts):
+        parent, path = b"/".join(parts[:depth]), b"/".join(parts[: depth + 1])
+        entry = draft.store.entry(draft.tree, path)
+        if depth < len(parts) - 1 and entry and entry.mode != DIRECTORY and path not in draft.gone:
+            draft.block(Code.PATH_OCCUPIED, wish, by="file", occupied=quote_path(path))
+            return False
+        if entry is None:
+            return not _has_twin(draft, wish, parent, name)
+    return True
+
+
+def _has_twin(draft: _Draft, wish: _Wish, parent: bytes, name: bytes) -> bool:
+    """Whether a file system that ignores case or normal form would take this name for one that is there."""
+    above = draft.tree if parent == b"" else getattr(draft.store.entry(draft.tree, parent), "oid", None)
+    key = twin_key(name)
+    for other, entry in draft.store.entries(above) if above and _is_tree(draft, parent) else ():
+        path = b"/".join(filter(None, (parent, other)))
+        if other != name and twin_key(other) == key and not (path in draft.gone and entry.mode != DIRECTORY):
+            draft.block(Code.PATH_REJECTED, wish, rule="twin", twin=quote_path(path))
+            return True
+    return False
+
+
+def _is_tree(draft: _Draft, path: bytes) -> bool:
+    entry = draft.store.entry(draft.tree, path) if path else None
+    return path == b"" or (entry is not None and entry.mode == DIRECTORY)
+
+
+def _block_nested(draft: _Draft, wishes: tuple[_Wish, ...], made: list[bytes]) -> None:
+    """Two new paths of one request that cannot be together: one under the other, or twins."""
+    keys: dict[str, bytes] = {}
+    for wish in (one for one in wishes if one.path in made):
+        parts = wish.path.split(b"/")
+        for depth in range(1, len(parts)):
+            if b"/".join(parts[:depth]) in made:
+                draft.block(Code.PATH_OCCUPIED, wish, by="file", occupied=quote_path(b"/".join(parts[:depth])))
+        for depth in range(1, len(parts) + 1):
+            path = b"/".join(parts[:depth])
+            if keys.setdefault(twin_key(path), path) != path:
+                draft.block(Code.PATH_REJECTED, wish, rule="twin", twin=quote_path(keys[twin_key(path)]))
+                break
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One file as the card shows it."""
+
+    note: Note
+    path: bytes
+    old: Entry | None
+    new: Entry | None
+
+    def warnings(self, store: Store) -> Iterator[Note]:
+        shown = quote_path(self.path)
+        yield from path_warnings(self.path)
+        if self.new is None:
+            yield Note(code="deletes_file", at=shown)
+            return
+        if self.new.mode == EXECUTABLE and (self.old is None or self.old.mode != EXECUTABLE):
+            yield Note(code="becomes_executable", at=shown, params={"mode": f"{self.new.mode:o}"})
+        if self.old is None or self.old.oid != self.new.oid:
+            old = store.blob(self.old.oid) if self.old else b""
+            yield from content_warnings(self.path, old, store.blob(self.new.oid))
+
+
+def _file_notes(request: FileImport, store: Store, old_tree: Oid | None, new_tree: Oid) -> Iterator[_Seen]:
+    """From what differs between the trees, not from what was asked; a rename joins its two changes."""
+    changes = {change.path: change for change in store.changes(old_tree, new_tree)}
+    renames = {wish.path: wish.source for wish in request.changes() if wish.source is not None}
+    sources = set(renames.values())
+    for path, change in changes.items():
+        source = renames.get(path)
+        if source is not None and source in changes:
+            yield _seen(store, path, changes[source].old, change.new, source)
+        elif path not in sources or change.new is not None:
+            yield _seen(store, path, change.old, change.new, None)
+
+
+def _seen(store: Store, path: bytes, old: Entry | None, new: Entry | None, source: bytes | None) -> _Seen:
+    params: dict[str, Any] = {"old_path": quote_path(source)} if source is not None else {}
+    for side, entry in (("old", old), ("new", new)):
+        if entry is not None:
+            params |= {f"{side}_mode": f"{entry.mode:06o}", f"{side}_oid": entry.oid}
+    old_content, new_content = (store.blob(entry.oid) if entry else b"" for entry in (old, new))
+    params["binary"] = is_binary(old_content) or is_binary(new_content)
+    lines = store.line_count(old.oid if old else None, new.oid if new else None)
+    params |= {"added": lines.added, "removed": lines.removed} if lines else {}
+    if new is not None:
+        params |= {"bytes": len(new_content), "sha256": sha256(new_content)}
+    if ends := line_ends_changed(old_content, new_content) if old and new else 0:
+        params["line_ends_changed"] = ends
+    return _Seen(Note(code=_note_code(old, new, source), at=quote_path(path), params=params), path, old, new)
+
+
+def _note_code(old: Entry | None, new: Entry | None, source: bytes | None) -> str:
+    if source is not None:
+        return "file_renamed"
+    if old is None or new is None:
+        return "file_created" if old is None else "file_deleted"
+    return "mode_changed" if old.oid == new.oid else "file_updated"
+
+
+def _headline(branch: str, files: tuple[_Seen, ...]) -> Note:
+    codes = [one.note.code for one in files]
+    executable = sum(
+        1 for one in files if one.new and one.new.mode == EXECUTABLE and (one.old is None or one.old.mode != EXECUTABLE)
+    )
+    return Note(
+        code="files_change",
+        at=branch,
+        params={
+            "branch": branch,
+            "created": codes.count("file_created"),
+            "updated": codes.count("file_updated"),
+            "deleted": codes.count("file_deleted"),
+            "renamed": codes.count("file_renamed"),
+            "mode_changed": codes.count("mode_changed"),
+            "executable": executable,
+            "added": sum(one.note.params.get("added", 0) for one in files),
+            "removed": sum(one.note.params.get("removed", 0) for one in files),
+        },
+    )
+
+
+def _bad(at: str, message: str, **details: Any) -> Refusal:
+    return Refusal(Code.INVALID_ARGUMENT, message, field=at, **details)
+
+
+_BASE = {"README.md": "# Orchard\n", "app.py": "print('hello')\n", "win.txt": "x\r\ny\r\nz\r\n"}
+_WORDS = {"branch": "main", "message": "Change files", "reason": "Because it was asked."}
+
+EXAMPLES: tuple[Example[FileImport], ...] = (
+    Example(
+        name="create a file",
+        files=_BASE,
+        arguments={**_WORDS, "files": [{"path": "docs/new.md", "content": "new\n", "action": "create"}]},
+        after={**_BASE, "docs/new.md": "new\n"},
+    ),
+    Example(
+        name="update, delete, rename and create in one commit",
+        files=_BASE,
+        arguments={
+            **_WORDS,
+            "files": [
+                {
+                    "path": "README.md",
+                    "content": "# Orchard 2\n",
+                    "action": "update",
+                    "expected_blob_oid": "{blob:README.md}",
+                },
+                {"path": "win.txt", "action": "delete"},
+                {"path": "src/app.py", "from_path": "app.py", "action": "rename"},
+                {"path": "run.sh", "content": "#!/bin/sh\n", "mode": "100755"},
+            ],
+        },
+        after={"README.md": "# Orchard 2\n", "src/app.py": "print('hello')\n", "run.sh": "#!/bin/sh\n"},
+        modes={"run.sh": EXECUTABLE},
+        warnings=("becomes_executable", "deletes_file"),
+    ),
+    Example(
+        name="change only the mode",
+        files=_BASE,
+        arguments={**_WORDS, "files": [{"path": "app.py", "action": "update", "mode": "100755"}]},
+        after=_BASE,
+        modes={"app.py": EXECUTABLE},
+        warnings=("becomes_executable",),
+    ),
+    Example(
+        name="line ends change",
+        files=_BASE,
+        arguments={**_WORDS, "files": [{"path": "win.txt", "content": "x\nY\nz\n"}]},
+        after={**_BASE, "win.txt": "x\nY\nz\n"},
+        warnings=("line_ends_change",),
+    ),
+    Example(
+        name="the first commit of an empty repository",
+        files=None,
+        arguments={**_WORDS, "files": [{"path": "README.md", "content": "# New\n"}]},
+        after={"README.md": "# New\n"},
+    ),
+    Example(
+        name="content that hides something",
+        files=_BASE,
+        arguments={**_WORDS, "files": [{"path": ".github/workflows/ci.yml", "content": "run: \u202eevil\n"}]},
+        after={**_BASE, ".github/workflows/ci.yml": "run: \u202eevil\n"},
+        warnings=("runs_or_redirects", "hidden_characters"),
+    ),
+    Example(
+        name="create what exists",
+        files=_BASE,
+        arguments={**_WORDS, "files": [{"path": "app.py", "content": "x\n", "action": "create"}]},
+        blocked="file_exists",
+    ),
+    Example(
+        name="a stale blob id",
+        files=_BASE,
+        arguments={**_WORDS, "files": [{"path": "app.py", "content": "x\n", "expected_blob_oid": "0" * 39 + "1"}]},
+        blocked="blob_mismatch",
+    ),
+    Example(
+        name="a file through a file",
+        files=_BASE,
+        arguments={**_WORDS, "files": [{"path": "app.py/x", "content": "x\n"}]},
+        blocked="path_occupied",
+    ),
+    Example(
+        name="a twin in other letter case",
+        files=_BASE,
+        arguments={**_WORDS, "files": [{"path": "readme.MD", "content": "x\n"}]},
+        blocked="path_rejected",
+    ),
+    Example(
+        name="nothing that changes",
+        files=_BASE,
+        arguments={**_WORDS, "files": [{"path": "app.py", "content": "print('hello')\n"}]},
+        blocked="nothing_to_change",
+    ),
+)
+
+OPERATION = ImportFiles()

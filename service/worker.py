@@ -1,0 +1,210 @@
+"""The writer process: executors that claim approved proposals, and a parent that kills one which hangs.
+
+Each executor is a process of its own, forked before any event loop exists. It says over a pipe when it takes a lease
+and when it gives it back; one that holds a lease for longer than 30 s is killed with all of its git children, and the
+next takes over where the marker says. Executors die with the parent.
+"""
+
+import asyncio
+import ctypes
+import logging
+import os
+import select as polling
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NoReturn
+
+from sqlalchemy import text
+
+from service.kit.actor import system
+from service.kit.database import Database
+from service.kit.errors import Refusal
+from service.proposals.execute import Execute
+from service.proposals.expire import expire
+from service.proposals.states import WORK
+from service.repositories.placement import Storage
+from service.settings import Settings
+from service.writer.write import Step
+
+log = logging.getLogger("placet.worker")
+LEASE_LIMIT_SECONDS = 30
+CLAIM_SECONDS = 3
+POLL_SECONDS = 1.0
+TAKEN, GIVEN = b"+", b"-"
+PR_SET_PDEATHSIG = 1
+
+# One statement, and all it does is move `due` on: whoever dies with a claim loses nothing.
+CLAIM = text(
+    """
+    UPDATE work_queue SET due = clock_timestamp() + make_interval(secs => :seconds), attempts = attempts + 1
+    WHERE (kind, tenant, subject) = (
+        SELECT kind, tenant, subject FROM work_queue WHERE due <= clock_timestamp()
+        ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED
+    )
+    RETURNING kind, tenant, subject
+    """
+)
+
+
+def no_step(_name: str) -> None:
+    """Production does nothing at a step."""
+
+
+def run_worker(settings: Settings, executors: int = 2, step: Step = no_step) -> int:
+    """Run until SIGTERM or SIGINT. Gives the exit status."""
+    stopping: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda given, _frame: stopping.append(given))
+    children = [_start(settings, step) for _ in range(executors)]
+    log.info("writer runs with %d executors", executors)
+    while not stopping:
+        _watch(children)
+        for index, child in enumerate(children):
+            if child.ended():
+                log.warning("an executor ended; starting another")
+                children[index] = _start(settings, step)
+    for child in children:
+        child.stop()
+    return 0
+
+
+@dataclass
+class _Child:
+    """An executor as its parent sees it."""
+
+    pid: int
+    pipe: int
+    since: float | None = None
+
+    def ended(self) -> bool:
+        with suppress(ChildProcessError):
+            return os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
+        return True
+
+    def read(self) -> None:
+        with suppress(BlockingIOError):
+            for word in os.read(self.pipe, 4096):
+                self.since = time.monotonic() if word == TAKEN[0] else None
+
+    def kill_if_hanging(self) -> None:
+        if self.since is not None and time.monotonic() - self.since > LEASE_LIMIT_SECONDS:
+            log.error("executor %d held a lease for more than %d s: killed", self.pid, LEASE_LIMIT_SECONDS)
+            self.since = None
+            self.signal(signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def stop(self) -> None:
+        """Let it finish what it holds; a lease ends within its own limit."""
+        self.signal(signal.SIGTERM)
+        deadline = time.monotonic() + LEASE_LIMIT_SECONDS
+        while not self.ended():
+            if time.monotonic() > deadline:
+                self.signal(signal.SIGKILL)
+            polling.select([self.pipe], [], [], 0.05)
+            self.read()
+
+
+def _watch(children: list[_Child]) -> None:
+    """Wait a moment for words from the executors; kill who hangs."""
+    with suppress(InterruptedError):
+        ready, _, _ = polling.select([child.pipe for child in children], [], [], 0.25)
+        for child in children:
+            if child.pipe in ready:
+                child.read()
+    for child in children:
+        child.kill_if_hanging()
+
+
+def _start(settings: Settings, step: Step) -> _Child:
+    reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        _execute_for_ever(settings, step, writing, parent)
+    os.close(writing)
+    return _Child(pid, reading)
+
+
+def _execute_for_ever(settings: Settings, step: Step, writing: int, parent: int) -> NoReturn:
+    status = 1
+    try:
+        os.setpgid(0, 0)
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == parent:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+            def holding(taken: bool) -> None:
+                os.write(writing, TAKEN if taken else GIVEN)
+
+            asyncio.run(_executor(settings, holding, step))
+            status = 0
+    except BaseException:
+        log.exception("executor failed")
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+async def _executor(settings: Settings, holding: Callable[[bool], None], step: Step) -> None:
+    database = Database(settings.database_url, "placet_writer", size=2)
+    storage = Storage(settings.repositories)
+    execute = Execute(database, storage, holding, step)
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    try:
+        await _recover(execute, storage)
+        while not stop.is_set():
+            with suppress(Refusal, OSError):
+                await _serve(database, execute, stop)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), POLL_SECONDS)
+    finally:
+        await database.close()
+
+
+async def _recover(execute: Execute, storage: Storage) -> None:
+    """At the start: every repository whose last writer did not clear its mark."""
+    for tenant, repository in storage.marked():
+        try:
+            await execute.recover(tenant, repository)
+        except Exception:
+            log.exception("could not recover repository %s", repository)
+
+
+async def _serve(database: Database, execute: Execute, stop: asyncio.Event) -> None:
+    """Work off what is due; sleep until a notification or a second has passed."""
+    async with database.listen(WORK) as notices:
+        while not stop.is_set():
+            if await _one(database, execute):
+                continue
+            waiters = [asyncio.ensure_future(notices.get()), asyncio.ensure_future(stop.wait())]
+            done, left = await asyncio.wait(waiters, timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            for waiter in left:
+                waiter.cancel()
+            if waiters[0] in done and waiters[0].result() == ("", ""):
+                return  # the listener's connection is gone
+
+
+async def _one(database: Database, execute: Execute) -> bool:
+    """Claim one piece of work and do it. False where nothing is due."""
+    async with database.directory() as tx:
+        claimed = (await tx.execute(CLAIM, {"seconds": CLAIM_SECONDS})).one_or_none()
+    if claimed is None:
+        return False
+    try:
+        if claimed.kind == "expire":
+            await expire(database, system(claimed.tenant), claimed.subject)
+        else:
+            await execute(claimed.tenant, claimed.subject)
+    except Exception:
+        log.exception("work %s on %s failed; it will be tried again", claimed.kind, claimed.subject)
+    return True

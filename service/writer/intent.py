@@ -1,0 +1,46 @@
+"""The plan with every byte fixed: provisional ids replaced, committer and trailers in place. A pure function."""
+
+from dataclasses import dataclass
+
+from service.contract.data import Oid
+from service.contract.plan import MoveRef, Plan
+from service.repositories.objects import Staged, build_commit
+from service.writer.provenance import Trailers
+
+MARKERS = "refs/proposals/"
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What the writer will do: the commits to store, the refs to move, and the marker that makes it so."""
+
+    commits: tuple[Staged, ...]
+    moves: tuple[MoveRef, ...]
+    marker: tuple[str, Oid]
+
+
+def marker_ref(proposal: object) -> str:
+    """The ref whose creation is the commit point of this proposal."""
+    return f"{MARKERS}{proposal}"
+
+
+def seal(plan: Plan, committer: bytes, trailers: Trailers) -> Intent:
+    """Fix every byte. The same plan, committer and trailers give the same ids, today and after a crash.
+
+    The marker points at the commit that the last move leads to, or at the tip that it takes away.
+    """
+    real: dict[Oid, Oid] = {}
+    commits: list[Staged] = []
+    for new in plan.build:
+        built = build_commit(
+            new.tree,
+            tuple(real.get(parent, parent) for parent in new.parents),
+            author=new.author,
+            committer=committer,
+            message=trailers.end(new.message),
+        )
+        real[new.id] = built.oid
+        commits.append(built)
+    moves = tuple(move.model_copy(update={"new": real.get(move.new, move.new)}) for move in plan.effects)
+    last = moves[-1]
+    return Intent(tuple(commits), moves, (marker_ref(trailers.proposal), last.new if last.new.strip("0") else last.old))

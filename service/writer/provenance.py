@@ -1,0 +1,46 @@
+"""Who stands in a commit: author = the connection, committer = the person who approved, and our trailers."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from service.contract.names import OWN_TRAILERS
+
+
+def handle(connection: UUID) -> str:
+    """The short name of a connection in commits: `conn-` and the first 12 digits of its id."""
+    return f"conn-{connection.hex[:12]}"
+
+
+def author_line(name: str, connection: UUID, host: str, seconds: int) -> bytes:
+    """Git's author line of a connection's proposal; `seconds` since 1970 by the database's clock, zone UTC."""
+    own = handle(connection)
+    return f"{name} ({own}) <{own}@{host}> {seconds} +0000".encode()
+
+
+def committer_line(name: str, email: str, seconds: int) -> bytes:
+    """Git's committer line of the person who approved."""
+    return f"{name} <{email}> {seconds} +0000".encode()
+
+
+def committer_email(line: bytes) -> str:
+    """The address in a committer line."""
+    return line.partition(b"<")[2].partition(b">")[0].decode()
+
+
+@dataclass(frozen=True)
+class Trailers:
+    """What our trailers say: the proposal, who approved it, through which connection it came, what was reviewed."""
+
+    proposal: UUID
+    approved_by: str
+    connection: UUID
+    digest: str
+
+    def lines(self) -> bytes:
+        """One line per key, each key once."""
+        values = (str(self.proposal), self.approved_by, handle(self.connection), self.digest)
+        return "".join(f"{key}: {value}\n" for key, value in zip(OWN_TRAILERS, values, strict=True)).encode()
+
+    def end(self, message: bytes) -> bytes:
+        """The whole message: the agent's, an empty line, the trailers."""
+        return message.rstrip() + b"\n\n" + self.lines()

@@ -1,0 +1,83 @@
+"""Execute an intent in Git, in the order in which a crash at any point can be told apart.
+
+    1. the built trees are compared with what was reviewed
+    2. objects as one pack                a crash before 5 leaves objects that nothing points to
+    3. locks on every ref, all old values verified
+    4. new values in the lock files, flushed
+    5. the marker is renamed into place   THE COMMIT POINT: before it nothing happened, after it everything will
+    6. the other refs are renamed         a crash between them is rolled forward by `reconcile`
+
+The caller holds the repository's lease and has committed the intent.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from service.contract.data import NULL, Oid
+from service.contract.plan import Manifest, Plan
+from service.contract.world import Store
+from service.repositories.objects import Staged, manifest_lines
+from service.repositories.packs import write_pack
+from service.repositories.refs import RefTransaction
+from service.writer.intent import Intent
+
+Step = Callable[[str], None]
+"""Called with the name of each step that was just done; production does nothing with it."""
+
+
+class ManifestDiffers(Exception):
+    """What would be written is not what was reviewed."""
+
+
+def manifests(store: Store, plan: Plan) -> tuple[Manifest, ...]:
+    """What each new commit and each ref move changes, path by path: the content that an approval is bound to."""
+    pairs: list[tuple[str, Oid, Oid]] = [
+        *((new.id, new.parents[0] if new.parents else NULL, new.id) for new in plan.build),
+        *((move.ref, move.old, move.new) for move in plan.effects),
+    ]
+    return tuple(
+        Manifest(of=name, old=old, lines=manifest_lines(store, _tree(store, old), _tree(store, new)))
+        for name, old, new in pairs
+    )
+
+
+def write(
+    repository: Path,
+    store: Store,
+    plan: Plan,
+    reviewed: Sequence[Manifest],
+    objects: Sequence[Staged],
+    intent: Intent,
+    step: Step,
+) -> None:
+    """Do it. Nothing has happened when this raises before the marker is there.
+
+    Raises:
+        ManifestDiffers: never to be executed.
+        RefMoved, RefConflict: another hand moved a ref; the proposal is stale.
+        LockHeld: another hand holds a ref's lock; to be tried again.
+        OSError: the disk refused; to be tried again.
+    """
+    if manifests(store, plan) != tuple(reviewed):
+        raise ManifestDiffers
+    step("compared")
+    write_pack(repository, [*objects, *intent.commits])
+    step("packed")
+    transaction = RefTransaction(repository, intent.marker, intent.moves)
+    try:
+        transaction.lock()
+        step("locked")
+        transaction.verify()
+        step("verified")
+        transaction.stage()
+        step("staged")
+        transaction.commit_marker()
+    finally:
+        transaction.abort()  # gives the locks back before the commit point; nothing after it
+    step("marked")
+    transaction.commit_moves()
+    step("moved")
+
+
+def _tree(store: Store, commit: Oid) -> Oid | None:
+    return None if commit == NULL else store.commit(commit).tree

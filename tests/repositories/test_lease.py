@@ -1,0 +1,63 @@
+"""The lease ends only with the last process that holds it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from service.repositories.git import Call, run, started
+from service.repositories.lease import Lease, LeaseBusy, lease_file, read_mark
+
+
+def test_the_lease_is_held_by_one_and_the_file_stays(repository: Path) -> None:
+    with Lease.acquire(repository, 0), pytest.raises(LeaseBusy), Lease.acquire(repository, 0.02):
+        pass
+    assert lease_file(repository).exists()
+    with Lease.acquire(repository, 0):
+        pass
+
+
+def test_another_process_finds_it_held(repository: Path) -> None:
+    ask = (
+        "import sys, pathlib\nfrom service.repositories.lease import Lease, LeaseBusy\n"
+        "try:\n    with Lease.acquire(pathlib.Path(sys.argv[1]), 0): print('got')\nexcept LeaseBusy: print('busy')\n"
+    )
+    command = [sys.executable, "-c", ask, str(repository)]
+    with Lease.acquire(repository, 0):
+        assert subprocess.run(command, capture_output=True, check=True, text=True).stdout == "busy\n"
+    assert subprocess.run(command, capture_output=True, check=True, text=True).stdout == "got\n"
+
+
+def test_a_child_of_git_keeps_it_after_we_closed_it(repository: Path) -> None:
+    with Lease.acquire(repository, 0) as lease:
+        call = Call(repository, ("cat-file", "--batch"), seconds=10, lease=lease.fd)
+        running = started(call, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        running.__enter__()
+    with pytest.raises(LeaseBusy), Lease.acquire(repository, 0):
+        pass
+    running.__exit__(None, None, None)
+    with Lease.acquire(repository, 0):
+        pass
+
+
+def test_a_child_without_the_descriptor_does_not_keep_it(repository: Path) -> None:
+    with Lease.acquire(repository, 0):
+        running = started(
+            Call(repository, ("cat-file", "--batch"), seconds=10), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        running.__enter__()
+    with Lease.acquire(repository, 0):
+        running.__exit__(None, None, None)
+
+
+def test_the_mark_outlives_its_holder_and_a_shorter_one_replaces_it(repository: Path) -> None:
+    assert read_mark(repository) == b""
+    with Lease.acquire(repository, 0) as lease:
+        lease.mark(b'{"proposal": "a long one"}')
+        lease.mark(b'{"proposal": "1"}')
+    assert read_mark(repository) == b'{"proposal": "1"}'
+    with Lease.acquire(repository, 0) as lease:
+        lease.clear()
+    assert read_mark(repository) == b""
+    run(Call(repository, ("rev-parse", "--is-bare-repository"), seconds=10))
