@@ -70,8 +70,9 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
         "waiting": view.waiting,
         "title": plain(headline),
         "headline": html(headline, Visible()),
-        "says": list(_says(view, attempt, hidden)),
+        "says": list(_says(view, attempt)),
         "agent": agent,
+        "hides": list(_hides(hidden)),
         "warnings": [_warning(note, attempt) for note in view.card.warnings],
         "warnings_title": f"{counted(len(view.card.warnings), 'warning')} to acknowledge",
         "sections": list(_sections(view, files)),
@@ -113,7 +114,7 @@ def _head(view: CardView, files: Iterable[FilePanel]) -> dict[str, Any]:
 # What is said first --------------------------------------------------------------------------------------------------
 
 
-def _says(view: CardView, attempt: Attempt | None, hidden: int) -> Iterator[Say]:
+def _says(view: CardView, attempt: Attempt | None) -> Iterator[Say]:
     if attempt:
         todo = attempt.refusal.code.value.todo
         yield Say("lost", "Nothing was decided.", f"{attempt.refusal.message} {todo}", alert=True)
@@ -123,6 +124,11 @@ def _says(view: CardView, attempt: Attempt | None, hidden: int) -> Iterator[Say]
         yield Say("mind", *ENDINGS["expired"])
     else:
         yield from (_moved(pin) for pin in view.pins if not pin.holds)
+        if not view.may_decide:
+            yield Say("plain", "You may read this.", "An owner or maintainer of the project decides it.")
+
+
+def _hides(hidden: int) -> Iterator[Say]:
     if hidden:
         lead = f"{counted(hidden, 'hidden character')} {'is' if hidden == 1 else 'are'} in this proposal."
         yield Say("hides", lead, Markup("You see each as a mark such as {}.").format(Visible().line("\u202e")))
@@ -147,7 +153,7 @@ def _outcome(outcome: Outcome) -> Iterator[Markup]:
     elif outcome.head:
         yield Markup("The head is now {}").format(_oid(outcome.head))
     if outcome.code:
-        yield Markup("{} <code>{}</code>").format(Visible().line(outcome.message), outcome.code)
+        yield Markup("{} {}").format(Visible().line(outcome.message), _as_code(outcome.code))
 
 
 def _moved(pin: PinView) -> Say:

@@ -35,6 +35,7 @@ _SIGN: Final = {"+": "+", "-": "\N{MINUS SIGN}", " ": ""}
 _MARK: Final = Markup("<mark>{}</mark>")
 _COLOUR: Final = Markup('<span class="t-{}">{}</span>')
 _LONG: Final = Markup('{size} bytes in one line; <a href="#{place}">go to the first change in it</a>')
+_END_NAMES: Final = {b"\r\n": "CR LF", b"\n": "LF"}
 _OPEN_ENDED: Final = "no newline at the end of the file"
 
 
@@ -149,6 +150,14 @@ def _ends(file: FileView) -> set[bytes]:
     return {end for end, count in ((b"\r\n", crlf), (b"\n", lf - crlf)) if count}
 
 
+def _marked_ends(file: FileView, diff: FileDiff) -> set[bytes]:
+    """Which line ends to mark: none where all are alike, both where they change, else the ones that stand out."""
+    ends = _ends(file)
+    if len(ends) == 1:
+        return set()
+    return ends if diff.line_ends_changed else ends - {b"\n"}
+
+
 class _Rows:
     """The rows of one file."""
 
@@ -158,7 +167,7 @@ class _Rows:
         self._visible = visible
         self._anchor = anchor
         self._words = Words()
-        self._mark_ends = b"\r\n" in _ends(file) and len(_ends(file)) > 1
+        self._ends = _marked_ends(file, diff)
         self._old = colour(file.old_path or file.path, file.old)
         self._new = colour(file.path, file.new)
 
@@ -179,8 +188,8 @@ class _Rows:
         text = self._text(decode(row.text), colours, spans)
         if len(row.text) > LONG and spans:
             text = text.replace("<mark>", Markup('<mark id="{}">').format(self._place(row)), 1)
-        if self._mark_ends and row.end:
-            text += line_end("CR LF" if row.end == b"\r\n" else "LF")
+        if row.end in self._ends:
+            text += line_end(_END_NAMES[row.end])
         return _ROW.format(kind=_KIND[row.kind], old=row.old or "", new=row.new or "", sign=_SIGN[row.kind], text=text)
 
     def _signpost(self, row: Row, spans: Sequence[Span]) -> Iterator[Markup]:

@@ -122,6 +122,6 @@ def _entry(line: LedgerLine) -> dict[str, Any]:
         "subject": subject,
         "subject_short": subject if len(subject) <= _SUBJECT_MOST else f"{subject[:8]}…",
         "actor": Visible().line(line.actor),
-        "actor_kind": line.actor_kind,
+        "actor_kind": Visible().line(line.actor_kind),
         "hash": line.hash,
     }
