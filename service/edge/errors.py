@@ -26,7 +26,8 @@ def refusal_response(refusal: Refusal, headers: dict[str, str] | None = None) ->
 def retry(refusal: Refusal) -> dict[str, str]:
     """When to try again, for the codes that will pass."""
     status = refusal.code.value.status
-    return {"retry-after": RETRY_SECONDS[status]} if status in RETRY_SECONDS else {}
+    seconds = refusal.details.get("retry_after", RETRY_SECONDS.get(status))
+    return {} if seconds is None else {"retry-after": str(seconds)}
 
 
 def unknown(error: BaseException) -> Refusal:

@@ -20,7 +20,7 @@ PAGE_HEADERS = {
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with no-referrer a browser posts our own forms with `Origin: null`
     "x-content-type-options": "nosniff",
     "cross-origin-opener-policy": "same-origin",
 }

@@ -4,14 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from service.contract.ports import Ports
+from service.edge.limits import Limits
 from service.identity.denials import Denials
+from service.identity.wire import Site
 from service.kit.actor import Actor
 from service.kit.database import Database
+from service.proposals.view import Desk
 from service.tools.registry import Registry, discover
-
-
-def _no_ports(_actor: Actor) -> Ports:
-    raise RuntimeError("this process was built to serve no tools")
 
 
 @dataclass(frozen=True)
@@ -21,14 +20,18 @@ class Parts:
     Attributes:
         database: as the role `placet_app`.
         issuer: the service's own origin, without a slash at the end; one string everywhere.
+        limits: what one caller may do in a minute.
         ports: what a tool call may use, made for the actor of the call.
         registry: the tools.
+        desk: what the owner's pages ask.
     """
 
     database: Database
     issuer: str
+    ports: Callable[[Actor], Ports]
+    desk: Desk
+    limits: Limits = field(default_factory=Limits)
     denials: Denials = field(default_factory=Denials)
-    ports: Callable[[Actor], Ports] = _no_ports
     registry: Registry = field(default_factory=discover)
 
     @property
@@ -40,3 +43,8 @@ class Parts:
     def resources(self) -> frozenset[str]:
         """What an access token may be made for: the endpoint and its auth-required twin."""
         return frozenset({self.mcp_url, f"{self.issuer}/mcp/secure"})
+
+    @property
+    def site(self) -> Site:
+        """The same for the authorization server."""
+        return Site(self.issuer, self.mcp_url, self.resources)

@@ -16,7 +16,7 @@ async def find_agent(database: Database, token: str, resources: frozenset[str]) 
         return None
     now = func.clock_timestamp()
     statement = (
-        select(access_token.c.scope, connection.c.id, connection.c.name)
+        select(access_token.c.scope, connection.c.id, connection.c.name, connection.c.scopes)
         .join(
             connection, (connection.c.tenant == access_token.c.tenant) & (connection.c.id == access_token.c.connection)
         )
@@ -27,4 +27,7 @@ async def find_agent(database: Database, token: str, resources: frozenset[str]) 
     )
     async with database.bound(tenant) as tx:
         row = (await tx.execute(statement)).one_or_none()
-    return None if row is None else Actor("agent", tenant, row.id, row.name, frozenset(row.scope.split()))
+    if row is None:
+        return None
+    # A later consent may have narrowed what the connection may do; its older tokens follow.
+    return Actor("agent", tenant, row.id, row.name, frozenset(row.scope.split()) & frozenset(row.scopes))

@@ -10,9 +10,10 @@ from sqlalchemy import Row, TextClause, func, select, text, update
 from service.grants.tables import person, person_tenant
 from service.identity.tables import login_challenge, session
 from service.kit.actor import SERVICE_TENANT, Actor
-from service.kit.database import Database, Directory
+from service.kit.database import Bound, Database, Directory
 from service.kit.errors import Code, Refusal
 from service.kit.secrets import new_secret, secret_hash
+from service.ledger.append import append
 
 LINK_SECONDS = 600
 IDLE_SECONDS = 12 * 3600
@@ -54,35 +55,19 @@ async def new_link(tx: Directory, person_id: UUID) -> str:
     return secret
 
 
-async def open_session(database: Database, link: str) -> str:
-    """Use a sign-in link up and give the secret of the session it opens.
+async def open_session(database: Database, link: str, replaces: Session | None = None) -> str:
+    """Use a sign-in link up and give the secret of the session it opens. What this browser had before ends.
 
     Raises:
         Refusal: UNAUTHENTICATED, one answer for a link that is unknown, used or too old.
     """
-    async with database.directory() as tx:
-        found = await tx.execute(
-            update(login_challenge)
-            .where(login_challenge.c.hash == secret_hash(link))
-            .where(login_challenge.c.used_at.is_(None), login_challenge.c.expires_at > _NOW)
-            .values(used_at=_NOW)
-            .returning(login_challenge.c.person)
-        )
-        who = found.scalar_one_or_none()
-        tenant = await tx.scalar(
-            select(person_tenant.c.tenant)
-            .where(person_tenant.c.person == who)
-            .order_by(person_tenant.c.tenant)
-            .limit(1)
-        )
-        if who is None or tenant is None:
-            raise Refusal(
-                Code.UNAUTHENTICATED, "This sign-in link was used, is older than ten minutes, or never was one."
-            )
+    async with database.bound(SERVICE_TENANT) as tx:
+        who, tenant = await _use_link(tx, link)
         secret = new_secret(SERVICE_TENANT)
+        session_id = uuid4()
         await tx.execute(
             session.insert().values(
-                id=uuid4(),
+                id=session_id,
                 hash=secret_hash(secret),
                 csrf=secrets.token_urlsafe(32),
                 person=who,
@@ -90,7 +75,27 @@ async def open_session(database: Database, link: str) -> str:
                 expires_at=_NOW + _seconds(SESSION_SECONDS),
             )
         )
+        if replaces:
+            await _end(tx, replaces)
+        await append(tx, _person(who), "session.opened", str(session_id))
     return secret
+
+
+async def _use_link(tx: Directory, link: str) -> tuple[UUID, UUID]:
+    found = await tx.execute(
+        update(login_challenge)
+        .where(login_challenge.c.hash == secret_hash(link))
+        .where(login_challenge.c.used_at.is_(None), login_challenge.c.expires_at > _NOW)
+        .values(used_at=_NOW)
+        .returning(login_challenge.c.person)
+    )
+    who = found.scalar_one_or_none()
+    tenant = await tx.scalar(
+        select(person_tenant.c.tenant).where(person_tenant.c.person == who).order_by(person_tenant.c.tenant).limit(1)
+    )
+    if who is None or tenant is None:
+        raise Refusal(Code.UNAUTHENTICATED, "This sign-in link was used, is older than ten minutes, or never was one.")
+    return who, tenant
 
 
 async def find_session(database: Database, secret: str) -> Session | None:
@@ -117,10 +122,20 @@ async def find_session(database: Database, secret: str) -> Session | None:
     return _session(row)
 
 
-async def end_session(database: Database, session_id: UUID) -> None:
+async def end_session(database: Database, current: Session) -> None:
     """End this session now, in every process."""
-    async with database.directory() as tx:
-        await tx.execute(update(session).where(session.c.id == session_id).values(ended_at=_NOW))
+    async with database.bound(SERVICE_TENANT) as tx:
+        await _end(tx, current)
+
+
+async def _end(tx: Bound, current: Session) -> None:
+    await tx.execute(update(session).where(session.c.id == current.id).values(ended_at=_NOW))
+    await append(tx, _person(current.person), "session.ended", str(current.id))
+
+
+def _person(person_id: UUID) -> Actor:
+    """The person in the service's own ledger, where sessions belong."""
+    return Actor("owner", SERVICE_TENANT, person_id, "")
 
 
 async def switch_tenant(database: Database, current: Session, tenant: UUID) -> None:

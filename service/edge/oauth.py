@@ -1,0 +1,226 @@
+"""The authorization server's addresses: metadata, authorize and consent, token, registration, revocation."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import wraps
+from typing import Final, Literal
+from urllib.parse import parse_qsl
+from uuid import UUID
+
+from starlette.responses import Response
+
+from service.edge.cors import CORS_HEADERS, answer_preflight
+from service.edge.errors import json_response, retry
+from service.edge.guard import FIELDS_MOST, Call, Endpoint, Handler
+from service.edge.limits import Quota, caller_address
+from service.edge.pages import PAGE_HEADERS, page
+from service.edge.signin import sign_in_first
+from service.identity import authorization, consent
+from service.identity.clients import AUTH_METHODS
+from service.identity.redirects import form_source, is_local, receiver
+from service.identity.registration import register
+from service.identity.wire import SCOPES, Answer, Posted
+from service.kit.canonical import check_strings
+from service.kit.errors import Code, Refusal
+
+REGISTRATIONS: Final = Quota("register", 30, 60)
+LIFETIME_WORDS: Final = {"1d": "1 day", "30d": "30 days", "1y": "1 year", "never": "Until you revoke it"}
+SCOPE_WORDS: Final = {
+    "repo:read": "Read the files and the history of the repositories you choose below.",
+    "repo:propose": "Propose changes to them. Nothing changes until you, or another owner, approve it here.",
+}
+_ERRORS: Final = {
+    Code.RATE_LIMITED: "too_many_requests",
+    Code.UNAVAILABLE: "temporarily_unavailable",
+    Code.STORAGE_FULL: "temporarily_unavailable",
+}
+"""What of a refusal is not `invalid_request` to an OAuth client."""
+
+
+async def server_metadata(call: Call) -> Response:
+    """Authorization server metadata (RFC 8414)."""
+    issuer = call.parts.issuer
+    document = {
+        "issuer": issuer,
+        "authorization_endpoint": f"{issuer}/oauth/authorize",
+        "token_endpoint": f"{issuer}/oauth/token",
+        "registration_endpoint": f"{issuer}/oauth/register",
+        "revocation_endpoint": f"{issuer}/oauth/revoke",
+        "scopes_supported": list(SCOPES),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "token_endpoint_auth_methods_supported": list(AUTH_METHODS),
+        "revocation_endpoint_auth_methods_supported": list(AUTH_METHODS),
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+    }
+    return json_response(document, headers=CORS_HEADERS)
+
+
+def resource_metadata(path: str) -> Handler:
+    """Protected resource metadata (RFC 9728) of the endpoint at this path."""
+
+    async def answer(call: Call) -> Response:
+        document = {
+            "resource": call.parts.issuer + path,
+            "resource_name": "Placet",
+            "authorization_servers": [call.parts.issuer],
+            "scopes_supported": list(SCOPES),
+            "bearer_methods_supported": ["header"],
+        }
+        return json_response(document, headers=CORS_HEADERS)
+
+    return answer
+
+
+def oauth_answer(handler: Callable[[Call], Awaitable[Answer]]) -> Handler:
+    """An endpoint for programs: its refusals have the form of RFC 6749, 5.2, and pages elsewhere may read it."""
+
+    @wraps(handler)
+    async def answer(call: Call) -> Response:
+        try:
+            given = await handler(call)
+        except Refusal as refusal:
+            body = {"error": _ERRORS.get(refusal.code, "invalid_request"), "error_description": refusal.message}
+            return json_response(body, refusal.code.value.status, {**CORS_HEADERS, **retry(refusal)})
+        return json_response(given.body, given.status, {**CORS_HEADERS, **given.headers})
+
+    return answer
+
+
+@oauth_answer
+async def exchange(call: Call) -> Answer:
+    """The token endpoint."""
+    return await authorization.exchange(call.parts.database, call.parts.site, await _posted(call))
+
+
+@oauth_answer
+async def revoke(call: Call) -> Answer:
+    """The revocation endpoint."""
+    return await authorization.revoke(call.parts.database, call.parts.site, await _posted(call))
+
+
+@oauth_answer
+async def register_client(call: Call) -> Answer:
+    """The registration endpoint: 30 a minute from one address."""
+    client = call.request.client
+    await call.parts.limits.take(REGISTRATIONS, caller_address(client and client.host))
+    return await register(call.parts.database, call.parts.issuer, await call.json())
+
+
+async def authorize(call: Call) -> Response:
+    """Where a client sends the browser: sign in first, then the consent page, always."""
+    try:
+        asking = await authorization.check_request(call.parts.database, call.parts.site, _query(call))
+    except Refusal as refusal:
+        return page(call, "oauth_error.html", refusal.code.value.status, error=refusal.body())
+    if isinstance(asking, Answer):
+        return _go(asking)
+    if call.session is None:
+        return sign_in_first(call)
+    secret = await consent.remember(call.parts.database, call.session, asking)
+    waiting = await consent.show(call.parts.database, call.session, secret)
+    form = {"name": [waiting.client_name], "lifetime": ["30d"], "repository": [str(one.id) for one in waiting.offers]}
+    return _consent_page(call, secret, waiting, form if len(waiting.offers) == 1 else {**form, "repository": []})
+
+
+async def decide(call: Call) -> Response:
+    """The person's answer on the consent page."""
+    if call.session is None:
+        raise Refusal(Code.SIGN_IN_REQUIRED, "You were signed out meanwhile. Go back to the application and try again.")
+    form = await call.form()
+    secret = _one(form, "request")
+    try:
+        if _one(form, "answer") != "approve":
+            return _go(await consent.deny(call.parts.database, call.parts.site, call.session, secret))
+        return _go(await consent.approve(call.parts.database, call.parts.site, call.session, secret, _choice(form)))
+    except Refusal as refusal:
+        if "field" not in refusal.details:
+            return page(call, "oauth_error.html", refusal.code.value.status, error=refusal.body())
+        waiting = await consent.show(call.parts.database, call.session, secret)
+        return _consent_page(call, secret, waiting, form, refusal)
+
+
+def _choice(form: Mapping[str, list[str]]) -> consent.Choice:
+    return consent.Choice(
+        _one(form, "name"), _one(form, "lifetime"), _ids(form.get("repository", [])), _ids(form.get("open", []))
+    )
+
+
+def _ids(values: list[str]) -> frozenset[UUID]:
+    try:
+        return frozenset(map(UUID, values))
+    except ValueError:
+        raise Refusal(Code.INVALID_ARGUMENT, "This is not the id of a repository.", field="repository") from None
+
+
+def _consent_page(
+    call: Call, secret: str, waiting: consent.Waiting, form: Mapping[str, list[str]], problem: Refusal | None = None
+) -> Response:
+    uri = waiting.asking.redirect_uri
+    # A browser applies form-action to every redirect after the form, and callbacks go on to https pages.
+    allowed = f"form-action 'self' https: {form_source(uri)};"
+    policy = PAGE_HEADERS["content-security-policy"].replace("form-action 'self';", allowed)
+    return page(
+        call,
+        "consent.html",
+        problem.code.value.status if problem else 200,
+        {"content-security-policy": policy},
+        secret=secret,
+        waiting=waiting,
+        receiver=receiver(uri),
+        local=is_local(uri),
+        scopes=[SCOPE_WORDS[name] for name in waiting.asking.scope.split()],
+        may_propose="repo:propose" in waiting.asking.scope.split(),
+        lifetimes=LIFETIME_WORDS,
+        form=form,
+        problem=problem.message if problem else None,
+    )
+
+
+def _go(answer: Answer) -> Response:
+    """Send the browser to the client."""
+    headers = {**PAGE_HEADERS, **answer.headers, "location": str(answer.location)}
+    return Response(status_code=answer.status, headers=headers)
+
+
+def _query(call: Call) -> dict[str, list[str]]:
+    try:
+        raw = call.request.scope["query_string"].decode("ascii")
+        pairs = parse_qsl(raw, keep_blank_values=True, max_num_fields=FIELDS_MOST, errors="strict")
+    except ValueError:
+        raise Refusal(Code.INVALID_REQUEST, "The address cannot be read.") from None
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        check_strings([name, value], "address")
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _one(form: Mapping[str, list[str]], name: str) -> str:
+    values = form.get(name, [""])
+    if len(values) != 1:
+        raise Refusal(Code.INVALID_REQUEST, f"The form has the field {name} more than once.")
+    return values[0]
+
+
+async def _posted(call: Call) -> Posted:
+    return Posted(await call.form(), call.request.headers.get("authorization", ""))
+
+
+def _for_programs(method: Literal["GET", "POST"], path: str, permission: str, handler: Handler) -> tuple[Endpoint, ...]:
+    return Endpoint(method, path, permission, handler), Endpoint("OPTIONS", path, permission, answer_preflight)
+
+
+_RESOURCE: Final = "/.well-known/oauth-protected-resource"
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (
+    *_for_programs("GET", "/.well-known/oauth-authorization-server", "service.describe", server_metadata),
+    *_for_programs("GET", _RESOURCE, "service.describe", resource_metadata("/mcp")),
+    *_for_programs("GET", f"{_RESOURCE}/mcp", "service.describe", resource_metadata("/mcp")),
+    *_for_programs("GET", f"{_RESOURCE}/mcp/secure", "service.describe", resource_metadata("/mcp/secure")),
+    *_for_programs("POST", "/oauth/token", "oauth.token", exchange),
+    *_for_programs("POST", "/oauth/register", "oauth.register", register_client),
+    *_for_programs("POST", "/oauth/revoke", "oauth.revoke", revoke),
+    Endpoint("GET", "/oauth/authorize", "oauth.authorize", authorize, page=True),
+    Endpoint("POST", "/oauth/authorize", "oauth.authorize", decide, page=True),
+)
