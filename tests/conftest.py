@@ -21,7 +21,7 @@ from service.kit.database import Database
 from service.kit.postgres import ADMIN, EmbeddedPostgres
 from service.repositories.placement import Storage
 from service.up.database import migrate
-from tests.stage import House, Stage
+from tests.stage import House, Stage, Web, open_web
 
 ROOT = Path(__file__).parent.parent
 CLUSTER, TEMPLATE = "PLACET_TEST_DATABASE_URL", "PLACET_TEST_TEMPLATE"
@@ -135,3 +135,10 @@ async def house(stage: Stage) -> House:
 async def neighbour(stage: Stage) -> House:
     """The other tenant, who must never be seen."""
     return await stage.house()
+
+
+@pytest.fixture
+async def web(stage: Stage) -> AsyncIterator[Web]:
+    """The whole web process."""
+    async with open_web(stage) as opened:
+        yield opened

@@ -2,23 +2,33 @@
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import anyio.to_thread
-from sqlalchemy import select
+import httpx
+from sqlalchemy import func, select
+from starlette.applications import Starlette
 
+from service.app import ENDPOINTS, build_parts
 from service.contract.data import Json
 from service.contract.ports import Ports
+from service.edge.guard import COOKIE, routes
 from service.edge.mcp.cursors import SignedCursors
+from service.edge.parts import Parts
 from service.grants.manage import add_membership, add_project, add_repository, add_tenant, let_agents_propose
 from service.grants.reach import ReachedRepositories
 from service.grants.tables import connection, connection_repository, oauth_client, person, person_tenant
+from service.identity.sessions import new_link, open_session
+from service.identity.tables import access_token
 from service.kit.actor import Actor, system
 from service.kit.database import Database
+from service.kit.secrets import new_secret, secret_hash
 from service.proposals.decide import Decide, Decided, Decider, Verdicts
 from service.proposals.execute import Execute
 from service.proposals.own import OwnProposals
@@ -28,6 +38,7 @@ from service.proposals.submit import Submit
 from service.proposals.tables import proposal
 from service.proposals.waiting import Waiter
 from service.repositories.placement import Storage
+from service.settings import Settings
 from service.tools.registry import ProposeEntry, discover
 from service.writer.write import Step
 
@@ -217,3 +228,56 @@ class _Hasty(Decide):
         async with self.database.bound(tenant) as tx:
             row = (await tx.execute(select(proposal).where(proposal.c.id == proposal_id))).one()
         return Decided(proposal_id, row.state, replayed, read_outcome(row.outcome))
+
+
+@dataclass
+class Web:
+    """The whole web process, called in process, by an agent, a browser, or nobody."""
+
+    stage: Stage
+    http: httpx.AsyncClient
+    parts: Parts
+
+    async def token(self, agent: Actor, scope: str = "repo:read repo:propose") -> str:
+        """A new access token of a connection."""
+        secret = new_secret(agent.tenant)
+        async with self.stage.owner_db.bound(agent.tenant) as tx:
+            await tx.execute(
+                access_token.insert().values(
+                    tenant=agent.tenant,
+                    hash=secret_hash(secret),
+                    connection=agent.id,
+                    scope=scope,
+                    resource=self.parts.mcp_url,
+                    family=uuid4(),
+                    expires_at=func.clock_timestamp() + timedelta(hours=1),
+                )
+            )
+        return secret
+
+    async def browser(self, owner: Decider) -> dict[str, str]:
+        """The headers of a signed-in browser, its session's token among them."""
+        async with self.stage.owner_db.directory() as tx:
+            link = await new_link(tx, owner.actor.id)
+        cookie = f"{COOKIE}={await open_session(self.stage.app_db, link)}"
+        answer = await self.http.get("/api/v1/session", headers={"cookie": cookie})
+        return {"cookie": cookie, "x-csrf-token": answer.json()["csrf"]}
+
+    async def call(self, token: str, tool: str, arguments: Json) -> Json:
+        """Call a tool as a client of 2025-11-25 does; the whole JSON-RPC answer."""
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+        headers = {"authorization": f"Bearer {token}", "mcp-protocol-version": "2025-11-25"}
+        answer = await self.http.post("/mcp", json=body, headers=headers)
+        found: Json = answer.json()
+        return found
+
+
+@asynccontextmanager
+async def open_web(stage: Stage) -> AsyncIterator[Web]:
+    """The application as production builds it."""
+    settings = Settings("", ISSUER, stage.storage.root, b"s" * 32, None)
+    async with stage.waiter.running():
+        parts = build_parts(settings, stage.app_db, stage.waiter)
+        app = Starlette(routes=list(routes(ENDPOINTS, parts)))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ISSUER) as http:
+            yield Web(stage, http, parts)

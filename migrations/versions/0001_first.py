@@ -92,8 +92,10 @@ def build_walls() -> None:
     op.execute(APP_STATES)
     op.execute(APPEND_ONLY)
     for table in ("ledger_entry", "ref_move"):
-        op.execute(f"CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION refuse_change()")
-        op.execute(f"CREATE TRIGGER no_truncate BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()")
+        op.execute(
+            f"CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
+            "FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()"
+        )
     op.execute("INSERT INTO tenant (id, name) VALUES ('00000000-0000-0000-0000-000000000000', 'placet')")
 
 

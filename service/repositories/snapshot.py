@@ -138,7 +138,7 @@ class Snapshot:
         """
         return Objects(self._path).blob(oid)
 
-    def blob_size(self, oid: Oid) -> int:
+    def size(self, oid: Oid) -> int:
         """A blob's size in bytes, without reading it.
 
         Raises:
