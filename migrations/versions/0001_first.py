@@ -92,8 +92,10 @@ def build_walls() -> None:
     op.execute(APP_STATES)
     op.execute(APPEND_ONLY)
     for table in ("ledger_entry", "ref_move"):
-        op.execute(f"CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION refuse_change()")
-        op.execute(f"CREATE TRIGGER no_truncate BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()")
+        op.execute(
+            f"CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
+            "FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()"
+        )
     op.execute("INSERT INTO tenant (id, name) VALUES ('00000000-0000-0000-0000-000000000000', 'placet')")
 
 
@@ -220,7 +222,6 @@ def upgrade() -> None:
     info={'tenant': False}
     )
     op.create_table('work_queue',
-    sa.Column('id', sa.BigInteger(), sa.Identity(always=True), nullable=False),
     sa.Column('kind', sa.Text(), nullable=False),
     sa.Column('tenant', sa.Uuid(), nullable=False),
     sa.Column('subject', sa.Uuid(), nullable=False),
@@ -229,8 +230,7 @@ def upgrade() -> None:
     sa.Column('attempts', sa.Integer(), server_default='0', nullable=False),
     sa.CheckConstraint("kind IN ('execute', 'expire')", name=op.f('work_queue_kind_check')),
     sa.ForeignKeyConstraint(['tenant'], ['tenant.id'], name=op.f('work_queue_tenant_fkey')),
-    sa.PrimaryKeyConstraint('id', name=op.f('work_queue_pkey')),
-    sa.UniqueConstraint('kind', 'tenant', 'subject', name=op.f('work_queue_kind_tenant_subject_key')),
+    sa.PrimaryKeyConstraint('kind', 'tenant', 'subject', name=op.f('work_queue_pkey')),
     info={'tenant': False}
     )
     op.create_index(op.f('work_queue_due_idx'), 'work_queue', ['due'], unique=False)

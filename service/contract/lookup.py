@@ -16,6 +16,8 @@ Kind = Literal["file", "directory", "symlink", "submodule"]
 TYPE_BITS: Final = 0o170000
 KINDS: Final[dict[int, Kind]] = {0o100000: "file", 0o040000: "directory", 0o120000: "symlink", 0o160000: "submodule"}
 _OID: Final = re.compile(r"[0-9a-f]{40}")
+_HEADS: Final = "refs/heads/"
+_TAGS: Final = "refs/tags/"
 QUOTED: Final = 4  # a byte takes at most this many characters in C quotes
 
 
@@ -75,10 +77,10 @@ def find_place(snapshot: Snapshot, ref: str | None, position: Json | None) -> Pl
     Raises:
         Refusal: NOT_FOUND when there is no such branch, tag or commit.
     """
-    name = ref if ref is not None else snapshot.default_branch()
+    name = ref or snapshot.default_branch() or "HEAD"
     if position is not None:
         return Place(snapshot, name, Oid(position["commit"]))
-    for candidate in _candidates(name):
+    for candidate in ("HEAD",) if ref is None else _candidates(ref):
         if (commit := snapshot.resolve(candidate)) is not None:
             return Place(snapshot, name, commit)
     empty = snapshot.is_empty()
@@ -87,8 +89,9 @@ def find_place(snapshot: Snapshot, ref: str | None, position: Json | None) -> Pl
     raise Refusal(Code.NOT_FOUND, "There is no such branch, tag or commit.", field="ref")
 
 
-def _candidates(name: str) -> tuple[str, ...]:
-    if name.startswith("refs/"):
-        return (name,)
-    branch_or_tag = (f"refs/heads/{name}", f"refs/tags/{name}")
-    return (name,) if _OID.fullmatch(name) else branch_or_tag
+def _candidates(ref: str) -> tuple[str, ...]:
+    """A commit id is one whatever a branch is called; another name is a branch before it is a tag."""
+    if _OID.fullmatch(ref):
+        return (ref,)
+    full = check_existing_ref(ref, "ref").decode(errors="surrogateescape")
+    return (full,) if ref.startswith("refs/") else (full, full.replace(_HEADS, _TAGS, 1))

@@ -74,7 +74,7 @@ class Snapshot(Protocol):
     def walk(self, commit: Oid, path: bytes, *, after: bytes, most: int, deep: bool) -> tuple[Sequence[Listed], bool]:
         """Entries under a directory in path order after `after`, and whether the listing stopped for want of time."""
 
-    def size(self, oid: Oid) -> int:
+    def blob_size(self, oid: Oid) -> int:
         """A blob's size in bytes, without reading its content."""
 
     def blob(self, oid: Oid) -> bytes: ...

@@ -224,5 +224,5 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *_for_programs("POST", "/oauth/register", "oauth.register", register_client),
     *_for_programs("POST", "/oauth/revoke", "oauth.revoke", revoke),
     Endpoint("GET", "/oauth/authorize", "oauth.authorize", authorize, page=True),
-    Endpoint("POST", "/oauth/authorize", "oauth.authorize", decide, page=True),
+    Endpoint("POST", "/oauth/authorize", "oauth.consent", decide, page=True),
 )

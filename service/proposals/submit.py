@@ -3,10 +3,11 @@
 import asyncio
 import time
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, func, select, text
+from sqlalchemy import Row, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from service.contract.data import Json
@@ -119,7 +120,7 @@ async def _store(
     standing = await stand(tx, actor.id, repository_id)
     standing.check(Wanted((what.operation.kind,), planned.refs, planned.paths))
     await _check_room(tx, actor, standing)
-    lifetime = text("interval '1 second'") * standing.tenant.proposal_seconds
+    lifetime = timedelta(seconds=standing.tenant.proposal_seconds)
     stored = await tx.execute(
         insert(proposal)
         .values(

@@ -1,15 +1,14 @@
 """A proposal, what it staged, how it was decided, what the writer intends, and the queue of work."""
 
 from sqlalchemy import (
-    BigInteger,
     CheckConstraint,
     Column,
     DateTime,
     ForeignKey,
-    Identity,
     Index,
     Integer,
     LargeBinary,
+    PrimaryKeyConstraint,
     Text,
     UniqueConstraint,
     Uuid,
@@ -90,7 +89,6 @@ intent = tenant_table(
 
 work_queue = directory_table(
     "work_queue",
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("kind", Text, nullable=False),
     Column("tenant", Uuid, ForeignKey("tenant.id"), nullable=False),
     Column("subject", Uuid, nullable=False),
@@ -98,6 +96,6 @@ work_queue = directory_table(
     Column("due", DateTime(timezone=True), nullable=False, server_default=NOW),
     Column("attempts", Integer, nullable=False, server_default="0"),
     CheckConstraint("kind IN ('execute', 'expire')", "kind"),
-    UniqueConstraint("kind", "tenant", "subject"),
+    PrimaryKeyConstraint("kind", "tenant", "subject"),
     Index(None, "due"),
 )

@@ -151,6 +151,30 @@ def run(call: Call, *, stdin: bytes = b"", answers: Sequence[int] = (0,)) -> byt
         return bytes(out)
 
 
+def watch(call: Call, heard: Callable[[bytes], None]) -> None:
+    """Run to the end and hand on what it says on the way, for its progress; what it writes is dropped.
+
+    Args:
+        call: what to run.
+        heard: called with each piece of its stderr.
+
+    Raises:
+        GitTimeout: it ran longer than `call.seconds`.
+        GitFailed: it ended with another status than 0.
+    """
+    until = time.monotonic() + call.seconds
+    tail = b""
+    with started(call, stderr=subprocess.PIPE) as process:
+        for stream, chunk in follow(process, until):
+            if stream == "stderr":
+                tail = (tail + chunk)[-STDERR_MOST:]
+                heard(chunk)
+        try:
+            check(call, process.wait(max(0.0, until - time.monotonic())), tail)
+        except subprocess.TimeoutExpired:
+            raise GitTimeout(call.command, -signal.SIGKILL, "out of time") from None
+
+
 def check(call: Call, status: int, stderr: bytes, answers: Sequence[int] = (0,)) -> None:
     """Raise GitFailed unless the exit status is one of `answers`."""
     if status not in answers:

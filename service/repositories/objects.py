@@ -240,9 +240,6 @@ class Staging(Objects, Store):
 
         What it read hangs on a pinned ref. Anything else is kept even when the repository has it too: it may hang on
         nothing there, and be gone when the plan is executed.
-
-        Raises:
-            BadObject: the repository has another content under the same id (a SHA-1 collision).
         """
         kept: dict[Oid, Staged] = {}
         waiting = [new.tree for new in self._drafts.values()]
@@ -250,15 +247,10 @@ class Staging(Objects, Store):
             one = self._objects.get(waiting.pop())
             if one is None or one.oid in kept or one.oid in self._found:
                 continue
-            self._check_collision(one)
             kept[one.oid] = one
             if one.kind == "tree":
-                waiting.extend(entry.oid for _, entry in self.entries(one.oid))
+                waiting.extend(Oid(sha.decode()) for _, sha in self.names(one.oid).values())
         return tuple(sorted(kept.values(), key=lambda one: (_NUMBERS[one.kind], one.oid)))
-
-    def _check_collision(self, one: Staged) -> None:
-        if self.header(one.oid) is not None and super().read(one.oid, one.kind) != one.content:
-            raise BadObject(one.oid, "the repository has another content under this id")
 
 
 def _tree_entry(oid: Oid | None) -> Entry | None:

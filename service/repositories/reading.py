@@ -10,13 +10,13 @@ from typing import Literal
 
 import pygit2
 from dulwich.errors import ObjectFormatException
-from dulwich.objects import ObjectID, parse_tree
+from dulwich.objects import parse_tree
 from pygit2.enums import ConfigLevel, RepositoryOpenFlag
 
 from service.contract.data import Commit, Entry, Oid
 
 Kind = Literal["commit", "tree", "blob", "tag"]
-Names = dict[bytes, tuple[int, ObjectID]]
+Names = dict[bytes, tuple[int, bytes]]
 """A tree's own names: mode and hexadecimal id."""
 
 KINDS: dict[int, Kind] = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
@@ -68,7 +68,7 @@ class Objects:
         """An object's kind and size in bytes; None when it is not there."""
         try:
             kind, size = self._odb.read_header(pygit2.Oid(raw=bytes.fromhex(oid)))
-        except (KeyError, pygit2.GitError):
+        except (KeyError, ValueError, pygit2.GitError):
             return None
         return KINDS[int(kind)], size
 
@@ -80,7 +80,7 @@ class Objects:
         """
         content = self.read(oid, "tree")
         try:
-            return {name: (mode, ObjectID(sha)) for name, mode, sha in parse_tree(content, 20, strict=False)}
+            return {name: (mode, sha) for name, mode, sha in parse_tree(content, 20, strict=False)}
         except (ObjectFormatException, ValueError) as error:
             raise BadObject(oid, "the tree cannot be read") from error
 
@@ -92,7 +92,7 @@ class Objects:
         """What the tree holds at the path; the empty path is the tree itself. Links are never followed."""
         if tree is None:
             return None
-        at = (TREE, ObjectID(tree.encode()))
+        at = (TREE, tree.encode())
         for name in path.split(b"/") if path else ():
             inner = self.names(_oid(at[1])).get(name) if at[0] == TREE else None
             if inner is None:

@@ -1,9 +1,8 @@
 """Build a tree from another by setting and taking away paths, reading and writing only the trees on those paths."""
 
+from binascii import unhexlify
 from collections.abc import Mapping
 from typing import Protocol
-
-from dulwich.objects import ObjectID, serialize_tree, sorted_tree_items
 
 from service.contract.data import Entry, Oid
 from service.repositories.reading import TREE, Names
@@ -49,7 +48,7 @@ class _Edit:
 
     def place(self, path: bytes, entry: Entry) -> None:
         folder, _, name = path.rpartition(b"/")
-        self._folder(folder)[name] = (entry.mode, ObjectID(entry.oid.encode()))
+        self._folder(folder)[name] = (entry.mode, entry.oid.encode())
         self._placed[path] = entry
         if path in self._folders:
             self._forget(path)
@@ -67,7 +66,7 @@ class _Edit:
             at = inner
         return self._folders[at]
 
-    def _read(self, path: bytes, found: tuple[int, ObjectID] | None) -> Names:
+    def _read(self, path: bytes, found: tuple[int, bytes] | None) -> Names:
         if found and found[0] == TREE:
             return self._trees.names(Oid(found[1].decode()))
         if path in self._placed:
@@ -80,11 +79,20 @@ class _Edit:
             above, _, name = path.rpartition(b"/")
             parent, names = self._folders[above], self._folders[path]
             if names:
-                parent[name] = (TREE, ObjectID(self._put(names).encode()))
+                parent[name] = (TREE, self._put(names).encode())
             elif parent.get(name, (0,))[0] == TREE:
                 del parent[name]
         return self._put(self._folders[b""])
 
     def _put(self, names: Names) -> Oid:
-        items = sorted_tree_items(names, name_order=False)
-        return self._trees.put_tree(b"".join(serialize_tree((name, mode, sha) for name, mode, sha in items)))
+        return self._trees.put_tree(b"".join(_record(*item) for item in sorted(names.items(), key=_order)))
+
+
+def _order(item: tuple[bytes, tuple[int, bytes]]) -> bytes:
+    """Git sorts a folder as if its name ended in a slash (fsck, `treeNotSorted`)."""
+    name, (mode, _) = item
+    return name + b"/" if mode == TREE else name
+
+
+def _record(name: bytes, value: tuple[int, bytes]) -> bytes:
+    return b"%o %s\0%s" % (value[0], name, unhexlify(value[1]))

@@ -1,5 +1,6 @@
 """The one place that knows all tools: it finds them by file, refuses a bad one at start, and calls them by name."""
 
+import json
 import pkgutil
 import re
 from collections.abc import Iterable, Iterator
@@ -184,6 +185,11 @@ class Registry:
     def catalogue(self) -> list[Json]:
         """What `tools/list` shows; `openapi/tools.json` holds the same."""
         return [_listed(entry) for entry in self]
+
+
+def catalogue_text(registry: Registry) -> str:
+    """The content of `openapi/tools.json`, which a test compares, so that a changed tool is a change a person reads."""
+    return json.dumps({"tools": registry.catalogue()}, indent=2, ensure_ascii=False) + "\n"
 
 
 def discover() -> Registry:

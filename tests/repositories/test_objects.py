@@ -12,7 +12,6 @@ from service.contract.data import NULL, Draft, Entry, LineCount, Oid
 from service.contract.world import OutOfTime
 from service.repositories.objects import (
     Damaged,
-    Staged,
     Staging,
     build_commit,
     decode,
@@ -310,13 +309,3 @@ def test_a_full_disk_leaves_nothing_behind(repository: Path, monkeypatch: pytest
     with pytest.raises(OSError, match="No space"):
         write_pack(repository, (staged("blob", b"x"),))
     assert list((repository / "objects" / "pack").iterdir()) == []
-
-
-def test_an_object_that_the_repository_has_with_another_content_is_refused(repository: Path) -> None:
-    staging = Staging(repository, AUTHOR)
-    blob = staging.put(b"reviewed")
-    staging.draft((), staging.edit(None, {b"a": Entry(mode=FILE, oid=blob)}), b"m")
-    write_pack(repository, (staged("blob", b"reviewed"),))
-    staging._objects[blob] = Staged(blob, "blob", b"collides")
-    with pytest.raises(BadObject, match="another content"):
-        staging.staged()

@@ -62,9 +62,10 @@ def _is_allowed(origin: str, issuer: str) -> bool:
 
 
 def _challenge(call: Call, scopes: tuple[Scope, ...], error: str = "") -> dict[str, str]:
+    """Each path has metadata of its own, since clients compare its `resource` with the address they called."""
     named = {
         "error": error,
-        "resource_metadata": f"{call.parts.issuer}/.well-known/oauth-protected-resource/mcp",
+        "resource_metadata": f"{call.parts.issuer}/.well-known/oauth-protected-resource{call.request.scope['path']}",
         "scope": " ".join(scopes),
     }
     return {"www-authenticate": "Bearer " + ", ".join(f'{name}="{value}"' for name, value in named.items() if value)}

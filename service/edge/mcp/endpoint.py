@@ -13,6 +13,7 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import ValidationError
 from starlette.responses import Response
 
+from service.edge.cors import CORS_HEADERS, answer_preflight
 from service.edge.guard import Call, Endpoint
 from service.edge.mcp.calls import call_tool
 from service.edge.mcp.catalogue import Catalogue, catalogue_of
@@ -24,16 +25,19 @@ from service.kit.errors import Code, Refusal
 
 BATCH_MOST = 50
 VERSION_HEADER = "mcp-protocol-version"
-HEADERS = {"cache-control": "no-store", "content-type": "application/json"}
+HEADERS = {**CORS_HEADERS, "cache-control": "no-store", "content-type": "application/json"}
 
-Handler = Callable[[Call, Message, Era], Awaitable[bytes]]
+PERMISSION = "mcp.call"
+
+Answerer = Callable[[Call], Awaitable[Response]]
+Runner = Callable[[Call, Message, Era], Awaitable[bytes]]
 
 
 @dataclass(frozen=True)
 class Method:
     """What answers a JSON-RPC method, and whether it needs a token on the open path."""
 
-    run: Handler
+    run: Runner
     needs_token: bool = False
 
 
@@ -170,11 +174,13 @@ async def refuse_secure(call: Call) -> Response:
     return await refuse(call)
 
 
-ENDPOINTS = (
-    Endpoint("POST", "/mcp", "mcp.call", post),
-    Endpoint("GET", "/mcp", "mcp.call", refuse),
-    Endpoint("DELETE", "/mcp", "mcp.call", refuse),
-    Endpoint("POST", "/mcp/secure", "mcp.call", post_secure),
-    Endpoint("GET", "/mcp/secure", "mcp.call", refuse_secure),
-    Endpoint("DELETE", "/mcp/secure", "mcp.call", refuse_secure),
-)
+def _endpoints(path: str, answer: Answerer, refusal: Answerer) -> tuple[Endpoint, ...]:
+    return (
+        Endpoint("POST", path, PERMISSION, answer),
+        Endpoint("GET", path, PERMISSION, refusal),
+        Endpoint("DELETE", path, PERMISSION, refusal),
+        Endpoint("OPTIONS", path, PERMISSION, answer_preflight),
+    )
+
+
+ENDPOINTS = (*_endpoints("/mcp", post, refuse), *_endpoints("/mcp/secure", post_secure, refuse_secure))

@@ -287,7 +287,7 @@ def _date(seconds: bytes) -> str | None:
 def _readme(place: Place, listed: Sequence[Listed]) -> Readme | None:
     named = [one for one in listed if one.path.lower().startswith(b"readme") and _kind(one.entry) == "file"]
     found = min(named, key=lambda one: (one.path.lower() not in {b"readme.md", b"readme"}, one.path), default=None)
-    if found is None or place.snapshot.size(found.entry.oid) > BLOB_BYTES:
+    if found is None or place.snapshot.blob_size(found.entry.oid) > BLOB_BYTES:
         return None
     whole = place.snapshot.blob(found.entry.oid).decode(errors="replace")
     text = text_that_fits(whole, PART_BYTES) if whole else ""
@@ -329,7 +329,7 @@ def _file(place: Place, arguments: ReadRepositoryArguments, position: Json | Non
 
 
 def _content(place: Place, entry: Entry) -> bytes:
-    size = place.snapshot.size(entry.oid)
+    size = place.snapshot.blob_size(entry.oid)
     if size > BLOB_BYTES:
         raise _bad("path", f"The file has {size:,} bytes; {BLOB_BYTES:,} can be read.", limit=BLOB_BYTES, value=size)
     return place.snapshot.blob(entry.oid)

@@ -1,0 +1,190 @@
+"""The walls in the database: read from PostgreSQL's own catalogue, and sabotaged to see that the reading is real."""
+
+import asyncio
+
+import anyio.to_thread
+import asyncpg
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import text
+from sqlalchemy.engine import make_url
+
+from service.kit.database import Database, metadata
+from tests.conftest import ROOT
+from tests.stage import House
+
+pytestmark = pytest.mark.anyio
+
+# Read before a tenant is known; everything else belongs to one. This list may only grow with a decision record.
+OPEN_TABLES = {
+    "alembic_version",
+    "login_challenge",
+    "oauth_client",
+    "oauth_request",
+    "person",
+    "person_tenant",
+    "session",
+    "tenant",
+    "work_queue",
+}
+TABLES = """
+SELECT c.relname AS name, c.relrowsecurity AS enabled, c.relforcerowsecurity AS forced,
+  pg_get_userbyid(c.relowner) AS owner,
+  (SELECT count(*) FROM pg_policy p WHERE p.polrelid = c.oid AND p.polcmd = '*' AND p.polpermissive
+     AND pg_get_expr(p.polqual, p.polrelid) LIKE '%app.tenant%'
+     AND pg_get_expr(p.polwithcheck, p.polrelid) LIKE '%app.tenant%') AS walls,
+  (SELECT count(*) FROM pg_policy p WHERE p.polrelid = c.oid AND p.polpermissive) AS permissive,
+  EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant' AND a.attnotnull) AS tenant,
+  (SELECT (SELECT attname FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = i.indkey[0])
+     FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary) AS first_key,
+  (SELECT count(*) FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique
+     AND (SELECT attname FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = i.indkey[0]) <> 'tenant') AS leaky
+FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
+"""
+ROLES = """
+SELECT rolname, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolcanlogin FROM pg_roles
+WHERE rolname IN ('placet_owner', 'placet_app', 'placet_writer')
+"""
+SABOTAGE = (
+    "ALTER TABLE proposal DISABLE ROW LEVEL SECURITY",
+    "ALTER TABLE proposal NO FORCE ROW LEVEL SECURITY",
+    "DROP POLICY tenant_wall ON proposal",
+    "CREATE POLICY door ON proposal USING (true)",
+    "CREATE TABLE forgotten (id int PRIMARY KEY)",
+    "CREATE UNIQUE INDEX leak ON proposal (key)",
+    "ALTER TABLE proposal OWNER TO placet_app",
+)
+
+
+async def faults(connection: asyncpg.Connection) -> list[str]:
+    """What is wrong with the walls."""
+    found = []
+    for row in await connection.fetch(TABLES):
+        name = row["name"]
+        if row["owner"] != "placet_owner":
+            found.append(f"{name} is not owned by placet_owner")
+        if name in OPEN_TABLES:
+            continue
+        if not (row["enabled"] and row["forced"] and row["tenant"]):
+            found.append(f"{name} has no forced row security")
+        if (row["walls"], row["permissive"]) != (1, 1):
+            found.append(f"{name} has not exactly one wall")
+        if row["first_key"] != "tenant" or row["leaky"]:
+            found.append(f"{name} has a key that does not start with the tenant")
+    return found
+
+
+@pytest.fixture
+async def superuser(database_url: str) -> asyncpg.Connection:
+    url = make_url(database_url).set(drivername="postgresql")
+    return await asyncpg.connect(dsn=url.render_as_string(hide_password=False))
+
+
+async def test_every_table_stands_behind_forced_row_security_but_the_listed_ones(superuser: asyncpg.Connection) -> None:
+    assert await faults(superuser) == []
+    declared = {table.name for table in metadata.tables.values() if not table.info["tenant"]}
+    assert declared | {"alembic_version"} == OPEN_TABLES
+    await superuser.close()
+
+
+@pytest.mark.parametrize("statement", SABOTAGE)
+async def test_each_gap_in_the_walls_is_found(superuser: asyncpg.Connection, statement: str) -> None:
+    transaction = superuser.transaction()
+    await transaction.start()
+    await superuser.execute(statement)
+    assert await faults(superuser) != []
+    await transaction.rollback()
+    await superuser.close()
+
+
+async def test_no_role_can_pass_the_walls(superuser: asyncpg.Connection) -> None:
+    rows = await superuser.fetch(ROLES)
+    assert len(rows) == 3
+    for row in rows:
+        powers = ("rolsuper", "rolbypassrls", "rolcreaterole", "rolcreatedb", "rolcanlogin")
+        assert not any(row[power] for power in powers)
+    await superuser.close()
+
+
+FORBIDDEN = (
+    ("placet_app", "UPDATE proposal SET state = 'executed'"),
+    ("placet_app", "UPDATE proposal SET state = 'executing'"),
+    ("placet_app", "UPDATE proposal SET state = 'failed'"),
+    ("placet_app", "UPDATE proposal SET digest = ''"),
+    ("placet_app", "INSERT INTO intent (tenant) VALUES (gen_random_uuid())"),
+    ("placet_app", "INSERT INTO ref_move (tenant) VALUES (gen_random_uuid())"),
+    ("placet_app", "SELECT * FROM work_queue"),
+    ("placet_app", "UPDATE decision SET verdict = 'approve'"),
+    ("placet_app", "UPDATE membership SET role = 'owner'"),
+    ("placet_app", "INSERT INTO membership (tenant) VALUES (gen_random_uuid())"),
+    ("placet_writer", "INSERT INTO proposal (tenant) VALUES (gen_random_uuid())"),
+    ("placet_writer", "INSERT INTO decision (tenant) VALUES (gen_random_uuid())"),
+    ("placet_writer", "UPDATE connection SET state = 'live'"),
+    ("placet_writer", "SELECT * FROM session"),
+    ("placet_writer", "SELECT * FROM access_token"),
+    *((role, statement) for role in ("placet_app", "placet_writer", "placet_owner") for statement in (
+        "UPDATE ledger_entry SET kind = ''", "DELETE FROM ledger_entry", "TRUNCATE ledger_entry",
+        "DELETE FROM ref_move")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("role", "statement"), FORBIDDEN)
+async def test_a_role_cannot_do_what_is_not_its_business(
+    superuser: asyncpg.Connection, house: House, role: str, statement: str
+) -> None:
+    await house.propose()
+    transaction = superuser.transaction()
+    await transaction.start()
+    await superuser.execute(f"SET LOCAL ROLE {role}")
+    await superuser.execute("SELECT set_config('app.tenant', $1, true)", str(house.tenant))
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await superuser.execute(statement)
+    await transaction.rollback()
+    await superuser.close()
+
+
+async def test_the_schema_is_what_the_code_declares(database_url: str) -> None:
+    """`alembic check`, and down and up again."""
+    config = Config(ROOT / "migrations" / "alembic.ini")
+    config.set_main_option("sqlalchemy.url", database_url.replace("%", "%%"))
+    await anyio.to_thread.run_sync(command.check, config)
+
+
+async def test_a_connection_comes_back_to_the_pool_without_a_tenant(house: House, app_db: Database) -> None:
+    """After success, failure and cancellation alike: THREATS T05."""
+
+    async def fail() -> None:
+        async with app_db.bound(house.tenant) as tx:
+            await tx.execute(text("SELECT 1"))
+            raise ValueError
+
+    async def hang() -> None:
+        async with app_db.bound(house.tenant) as tx:
+            await tx.execute(text("SELECT pg_sleep(5)"))
+
+    for _ in range(6):
+        with pytest.raises(ValueError):  # noqa: PT011  raised just above
+            await fail()
+        task = asyncio.create_task(hang())
+        await asyncio.wait([task], timeout=0.02)
+        task.cancel()
+        await asyncio.wait([task])
+    for _ in range(12):
+        async with app_db.directory() as tx:
+            assert await tx.scalar(text("SELECT nullif(current_setting('app.tenant', true), '')")) is None
+            assert await tx.scalar(text("SELECT count(*) FROM project")) == 0
+
+
+async def test_without_the_binding_nothing_is_seen_so_the_net_is_real(
+    house: House, app_db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with app_db.bound(house.tenant) as tx:
+        assert await tx.scalar(text("SELECT count(*) FROM project")) == 1
+
+    async def forget(_connection: object, _tenant: object) -> None:
+        pass
+
+    monkeypatch.setattr("service.kit.database.bind", forget)
+    async with app_db.bound(house.tenant) as tx:
+        assert await tx.scalar(text("SELECT count(*) FROM project")) == 0
