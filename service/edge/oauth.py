@@ -127,18 +127,17 @@ async def authorize(call: Call) -> Response:
 
 async def decide(call: Call) -> Response:
     """The person's answer on the consent page."""
-    if call.session is None:
-        raise Refusal(Code.SIGN_IN_REQUIRED, "You were signed out meanwhile. Go back to the application and try again.")
+    database, site, session = call.parts.database, call.parts.site, call.owner
     form = await call.form()
     secret = _one(form, "request")
     try:
         if _one(form, "answer") != "approve":
-            return _go(await consent.deny(call.parts.database, call.parts.site, call.session, secret))
-        return _go(await consent.approve(call.parts.database, call.parts.site, call.session, secret, _choice(form)))
+            return _go(await consent.deny(database, site, session, secret))
+        return _go(await consent.approve(database, site, session, secret, _choice(form)))
     except Refusal as refusal:
         if "field" not in refusal.details:
             return page(call, "oauth_error.html", refusal.code.value.status, error=refusal.body())
-        waiting = await consent.show(call.parts.database, call.session, secret)
+        waiting = await consent.show(database, session, secret)
         return _consent_page(call, secret, waiting, form, refusal)
 
 
@@ -168,7 +167,7 @@ def _consent_page(
         problem.code.value.status if problem else 200,
         {"content-security-policy": policy},
         secret=secret,
-        waiting=waiting,
+        asked=waiting,
         receiver=receiver(uri),
         local=is_local(uri),
         scopes=[SCOPE_WORDS[name] for name in waiting.asking.scope.split()],
