@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 from service.contract.ports import Ports
 from service.edge import desk, health, mcp, oauth, signin
 from service.edge.guard import Endpoint, routes
+from service.edge.limits import Limits
 from service.edge.mcp.cursors import SignedCursors
 from service.edge.parts import Parts
 from service.grants.reach import ReachedRepositories
@@ -32,30 +33,36 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 )
 
 
-def create_app(settings: Settings) -> Starlette:
-    """The application of one web process."""
-    database = Database(settings.database_url, "placet_app")
+def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts:
+    """The parts of one web process, handed to each other."""
     storage = Storage(settings.repositories)
-    waiter = Waiter(database)
     registry = discover()
     submit = Submit(database, storage, settings.host)
 
     def ports(actor: Actor) -> Ports:
+        own = OwnProposals(actor, database, storage, submit, waiter, registry.operations(), settings.issuer)
         return Ports(
             actor=actor,
             repositories=ReachedRepositories(actor, database, storage),
-            proposals=OwnProposals(actor, database, storage, submit, waiter, registry.operations(), settings.issuer),
+            proposals=own,
             cursors=SignedCursors(settings.secret, actor),
             in_thread=anyio.to_thread.run_sync,
         )
 
-    parts = Parts(
+    return Parts(
         database=database,
         issuer=settings.issuer,
         ports=ports,
-        registry=registry,
         desk=OwnerDesk(database, storage, Decide(database, storage, waiter)),
+        limits=Limits(settings.redis_url),
+        registry=registry,
     )
+
+
+def create_app(settings: Settings) -> Starlette:
+    """The application of one web process."""
+    database = Database(settings.database_url, "placet_app")
+    waiter = Waiter(database)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -63,4 +70,5 @@ def create_app(settings: Settings) -> Starlette:
             yield
         await database.close()
 
+    parts = build_parts(settings, database, waiter)
     return Starlette(routes=list(routes(ENDPOINTS, parts)), lifespan=lifespan)

@@ -41,8 +41,10 @@ PR_SET_PDEATHSIG = 1
 CLAIM = text(
     """
     UPDATE work_queue SET due = clock_timestamp() + make_interval(secs => :seconds), attempts = attempts + 1
-    WHERE (kind, tenant, subject) =
-      (SELECT kind, tenant, subject FROM work_queue WHERE due <= clock_timestamp() ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED)
+    WHERE (kind, tenant, subject) = (
+        SELECT kind, tenant, subject FROM work_queue WHERE due <= clock_timestamp()
+        ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED
+    )
     RETURNING kind, tenant, subject
     """
 )

@@ -8,16 +8,22 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import anyio.to_thread
 from sqlalchemy import select
 
 from service.contract.data import Json
+from service.contract.ports import Ports
+from service.edge.mcp.cursors import SignedCursors
 from service.grants.manage import add_membership, add_project, add_repository, add_tenant, let_agents_propose
+from service.grants.reach import ReachedRepositories
 from service.grants.tables import connection, connection_repository, oauth_client, person, person_tenant
 from service.kit.actor import Actor, system
 from service.kit.database import Database
 from service.proposals.decide import Decide, Decided, Decider, Verdicts
 from service.proposals.execute import Execute
 from service.proposals.own import OwnProposals
+from service.proposals.planning import load_card
+from service.proposals.states import read_outcome
 from service.proposals.submit import Submit
 from service.proposals.tables import proposal
 from service.proposals.waiting import Waiter
@@ -120,8 +126,6 @@ class House:
         """Decide as an owner who acknowledged every warning; `decide` waits for no writer here."""
         async with self.stage.app_db.bound(self.tenant) as tx:
             card = await tx.scalar(select(proposal.c.card).where(proposal.c.id == UUID(shown["proposal_id"])))
-        from service.proposals.planning import load_card
-
         names = frozenset(note.name for note in load_card(card).warnings) if card else frozenset()
         given = {"digest": shown["card_digest"], "acknowledged": names, **said}
         return await self.stage.decide(owner or self.owner, UUID(shown["proposal_id"]), Verdicts(verdict, **given))  # type: ignore[arg-type]
@@ -150,13 +154,7 @@ class Stage:
         operations = REGISTRY.operations()
         return OwnProposals(actor, self.app_db, self.storage, self.submit, self.waiter, operations, ISSUER)
 
-    def ports(self, actor: Actor) -> Any:
-        from service.contract.ports import Ports
-        from service.edge.mcp.cursors import SignedCursors
-        from service.grants.reach import ReachedRepositories
-
-        import anyio.to_thread
-
+    def ports(self, actor: Actor) -> Ports:
         return Ports(
             actor=actor,
             repositories=ReachedRepositories(actor, self.app_db, self.storage),
@@ -218,6 +216,4 @@ class _Hasty(Decide):
     async def _ended(self, tenant: UUID, proposal_id: UUID, *, replayed: bool) -> Decided | None:
         async with self.database.bound(tenant) as tx:
             row = (await tx.execute(select(proposal).where(proposal.c.id == proposal_id))).one()
-        from service.proposals.states import read_outcome
-
         return Decided(proposal_id, row.state, replayed, read_outcome(row.outcome))

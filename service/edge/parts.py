@@ -9,11 +9,8 @@ from service.identity.denials import Denials
 from service.identity.wire import Site
 from service.kit.actor import Actor
 from service.kit.database import Database
+from service.proposals.view import Desk
 from service.tools.registry import Registry, discover
-
-
-def _no_ports(_actor: Actor) -> Ports:
-    raise RuntimeError("this process was built to serve no tools")
 
 
 @dataclass(frozen=True)
@@ -26,13 +23,15 @@ class Parts:
         limits: what one caller may do in a minute.
         ports: what a tool call may use, made for the actor of the call.
         registry: the tools.
+        desk: what the owner's pages ask.
     """
 
     database: Database
     issuer: str
+    ports: Callable[[Actor], Ports]
+    desk: Desk
     limits: Limits = field(default_factory=Limits)
     denials: Denials = field(default_factory=Denials)
-    ports: Callable[[Actor], Ports] = _no_ports
     registry: Registry = field(default_factory=discover)
 
     @property

@@ -13,6 +13,7 @@ from service.contract.data import Oid
 from service.contract.ports import Hit
 from service.kit.errors import Code, Refusal
 from service.repositories.git import Call, check, follow, started
+from service.repositories.reading import Objects
 
 LINE_MOST = 500
 """Bytes of a line that are given back, from its start."""
@@ -48,15 +49,20 @@ def search(
 
     Raises:
         Refusal: INVALID_ARGUMENT for a text that is empty or has a line end or NUL.
-        GitFailed: the commit cannot be searched.
+        BadObject: there is no such commit.
+        GitFailed: something in it cannot be read.
     """
     if not text or "\n" in text or "\0" in text:
         raise Refusal(Code.INVALID_ARGUMENT, "Search for a text of one line.", field="text")
+    objects = Objects(repository)
+    if objects.entry(objects.commit(commit).tree, under) is None:
+        return [], False  # git would make another path of one like `b/../a`
     case = ("--ignore-case",) if ignore_case else ()
     options = ("-F", "-I", "-z", "-n", "--full-name", "--no-color", "--no-textconv", *case, "-e", os.fsencode(text))
     scope = (under,) if under else ()
     until = time.monotonic() + seconds
-    call = Call(repository, ("grep", *options, "--end-of-options", commit, "--", *scope), seconds)
+    # git grep takes no --end-of-options before git 2.43; the commit was read by its id above, so it is one
+    call = Call(repository, ("grep", *options, commit, "--", *scope), seconds)
     with started(call, stderr=subprocess.PIPE) as process:
         return _collect(call, process, after, most, until)
 

@@ -3,18 +3,18 @@
 Nothing of Git's syntax for revisions is understood. Symbolic links and submodules are entries, never followed.
 """
 
+import heapq
+import itertools
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pygit2
-from pygit2.enums import SortMode
-
 from service.contract.data import NULL, Commit, Entry, Oid
 from service.contract.ports import Hit, Listed, NamedRef
 from service.repositories import search as grep
-from service.repositories.reading import FLAGS, TREE, BadObject, Names, Objects, entry_of, headers
+from service.repositories.reading import TREE, BadObject, Names, Objects, entry_of, headers
 from service.repositories.refs import head_branch, list_refs, read_ref
 
 WALK_MOST = 10_000
@@ -26,6 +26,7 @@ SECONDS = 1.0
 _BRANCHES = "refs/heads/"
 _TAGS = "refs/tags/"
 _OID_SIZE = 40
+_SECONDS = re.compile(rb"> ?([0-9]{1,18}) [+-][0-9]+\Z")
 _HEX = frozenset("0123456789abcdef")
 _TAGS_DEEP = 10  # tags of tags
 
@@ -86,18 +87,17 @@ class Snapshot:
         return Objects(self._path).commit(oid)
 
     def log(self, oid: Oid, most: int) -> Sequence[tuple[Oid, Commit]]:
-        """The commit and its ancestors, the newest first, for at most SECONDS.
+        """The commit and its ancestors in the order of `git log`, for at most SECONDS.
 
         Raises:
             BadObject: there is no such commit, or one of those that are asked for is missing or broken.
         """
-        objects = Objects(self._path)
         until = time.monotonic() + SECONDS
         found: list[tuple[Oid, Commit]] = []
-        for name in _ancestors(self._path, oid):
+        for name, commit in _ancestors(Objects(self._path), oid):
             if len(found) >= most or time.monotonic() > until:
                 break
-            found.append((name, objects.commit(name)))
+            found.append((name, commit))
         return found
 
     def entry(self, commit: Oid, path: bytes) -> Entry | None:
@@ -121,7 +121,7 @@ class Snapshot:
         objects = Objects(self._path)
         top = objects.entry(objects.commit(commit).tree, path)
         if top is None or top.mode != TREE:
-            return (), False
+            return [], False
         walk = _Walk(objects, after, deep=deep)
         found: list[Listed] = []
         for place, entry in walk.under(path, top.oid):
@@ -210,12 +210,32 @@ class _Walk:
         return place > self._after
 
 
-def _ancestors(repository: Path, oid: Oid) -> Iterator[Oid]:
-    try:
-        for commit in pygit2.Repository(str(repository), FLAGS).walk(oid, SortMode.TIME):
-            yield Oid(str(commit.id))
-    except (KeyError, ValueError, pygit2.GitError) as error:
-        raise BadObject(oid, "its history cannot be read") from error
+def _ancestors(objects: Objects, oid: Oid) -> Iterator[tuple[Oid, Commit]]:
+    """The newest first of those whose child was given; of equally old ones, the one found first (git-log(1)).
+
+    libgit2's walk by time gives commits of one second in any order.
+    """
+    counter = itertools.count()
+    waiting: list[tuple[int, int, Oid, Commit]] = []
+    seen: set[Oid] = set()
+
+    def add(name: Oid) -> None:
+        if name not in seen:
+            seen.add(name)
+            commit = objects.commit(name)
+            heapq.heappush(waiting, (-_seconds(commit.committer), next(counter), name, commit))
+
+    add(oid)
+    while waiting:
+        *_, name, commit = heapq.heappop(waiting)
+        yield name, commit
+        for parent in commit.parents:
+            add(parent)
+
+
+def _seconds(identity: bytes) -> int:
+    match = _SECONDS.search(identity)
+    return int(match[1]) if match else 0
 
 
 def _size(objects: Objects, entry: Entry) -> int | None:

@@ -174,7 +174,7 @@ async def site(owner_db: Database, app_db: Database) -> Site:
     made = await _tenant(owner_db)
     world = World()
     proposals = Proposing(world)
-    parts = Parts(app_db, ISSUER, ports=_ports(world, proposals))
+    parts = Parts(app_db, ISSUER, ports=_ports(world, proposals), desk=None)  # type: ignore[arg-type]
     return Site(owner_db, made, world, proposals, parts, Starlette(routes=routes(ENDPOINTS, parts)))
 
 

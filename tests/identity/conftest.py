@@ -1,18 +1,21 @@
 """One service per test, two tenants, a signed-in owner of each, and an agent that registered itself."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
 
-from service.edge.parts import Parts
+from service.app import build_parts
 from service.kit.database import Database
+from service.proposals.waiting import Waiter
+from service.settings import Settings
 from tests.identity.house import ISSUER, Agent, Browser, House, Tenant, build
 
 
 @pytest.fixture
-async def house(app_db: Database, owner_db: Database) -> AsyncIterator[House]:
-    parts = Parts(app_db, ISSUER)
+async def house(app_db: Database, owner_db: Database, tmp_path: Path) -> AsyncIterator[House]:
+    parts = build_parts(Settings("", ISSUER, tmp_path, b"s" * 32, None), app_db, Waiter(app_db))
     transport = httpx.ASGITransport(build(parts))
     async with httpx.AsyncClient(transport=transport, base_url=ISSUER) as http:
         yield House(parts, owner_db, http)

@@ -1,0 +1,15 @@
+"""Options that several commands share."""
+
+from pathlib import Path
+
+import click
+
+data_dir = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=".placet",
+    envvar="PLACET_DATA_DIR",
+    show_default=True,
+    help="Where `placet up` keeps its data.",
+)
+as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON, for scripts.")

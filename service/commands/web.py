@@ -1,0 +1,40 @@
+"""The web process."""
+
+import logging
+import os
+import socket
+
+import click
+import uvicorn
+
+from service.app import create_app
+from service.settings import read_settings
+
+HOST, PORT = "127.0.0.1", 8000
+STOP_SECONDS = 10
+
+
+@click.command
+@click.option("--host", default=HOST, show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(1, 65535), default=PORT, show_default=True)
+@click.option("--fd", "sockets", type=int, multiple=True, help="Listen on this inherited socket instead.")
+def web(host: str, port: int, sockets: tuple[int, ...]) -> None:
+    """Serve agents and owners over HTTP. Settings: DATABASE_URL, PLACET_ISSUER, PLACET_REPOSITORIES,
+    PLACET_SECRET_FILE, and REDIS_URL where there is more than one web process.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    config = uvicorn.Config(
+        create_app(read_settings(dict(os.environ))),
+        host=host,
+        port=port,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=STOP_SECONDS,
+    )
+    uvicorn.Server(config).run([socket.socket(fileno=number) for number in sockets] or None)

@@ -1,0 +1,9 @@
+"""The owner's desk: inbox, review card, connections, repositories and ledger, and the same as JSON under /api/v1."""
+
+from typing import Final
+
+from service.edge import asset
+from service.edge.desk import api, routes
+
+ENDPOINTS: Final = (*routes.ENDPOINTS, *api.ENDPOINTS, *asset.ENDPOINTS)
+"""Everything that the desk answers, with the permission that each needs."""

@@ -1,0 +1,124 @@
+"""What a browser asks of the desk, read and checked before the desk is asked."""
+
+from dataclasses import replace
+from typing import Annotated, Any, Final, TypeVar, get_args
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
+
+from service.contract.names import check_text
+from service.contract.ports import Arguments
+from service.edge.guard import Call
+from service.identity.sessions import switch_tenant
+from service.kit.actor import Actor
+from service.kit.errors import Code, Refusal
+from service.proposals.view import NO_PROPOSAL, ConnectionAction, RepositoryAction, Show, Verdict
+
+NOTE_MOST: Final = 2_000
+SHOWS: Final[tuple[Show, ...]] = get_args(Show)
+_DIGITS_MOST: Final = 18
+M = TypeVar("M", bound=BaseModel)
+
+
+def _check_note(text: str) -> str:
+    return check_text(text, "note", most=NOTE_MOST) if text.strip() else ""
+
+
+class Decision(Arguments):
+    """A decision as it is sent, by the form and by the API alike."""
+
+    verdict: Verdict
+    card_digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    acknowledged: Annotated[list[str], Field(default_factory=list, max_length=500)]
+    note: Annotated[str, AfterValidator(_check_note)] = ""
+
+
+class ConnectionChange(Arguments):
+    """What to do with a connection."""
+
+    action: ConnectionAction
+
+
+class RepositoryChange(Arguments):
+    """What to do with a repository."""
+
+    action: RepositoryAction
+
+
+async def who(call: Call) -> Actor:
+    """The owner who asks, in the tenant that the link carries; the session follows the link.
+
+    Raises:
+        Refusal: NOT_FOUND for a tenant in which the person has nothing.
+    """
+    asked = call.request.query_params.get("tenant")
+    if asked is not None and asked != str(call.owner.tenant):
+        tenant = read_id(asked, "There is no such tenant.")
+        await switch_tenant(call.parts.database, call.owner, tenant)
+        call.session = replace(call.owner, tenant=tenant)
+        call.actor = call.session.actor
+    return call.owner.actor
+
+
+def read_id(text: str, missing: str = NO_PROPOSAL) -> UUID:
+    """An id from an address; one that is malformed is one that does not exist. Raises NOT_FOUND."""
+    try:
+        found = UUID(text)
+    except ValueError:
+        raise Refusal(Code.NOT_FOUND, missing) from None
+    if str(found) != text:
+        raise Refusal(Code.NOT_FOUND, missing)
+    return found
+
+
+def proposal_id(call: Call) -> UUID:
+    """The proposal that the address names."""
+    return read_id(call.request.path_params["id"])
+
+
+def show(call: Call) -> Show:
+    """Which list of the inbox is asked for."""
+    asked = call.request.query_params.get("show", "waiting")
+    for one in SHOWS:
+        if asked == one:
+            return one
+    raise Refusal(Code.INVALID_ARGUMENT, "There is no such list.", field="show", allowed=list(SHOWS))
+
+
+def before(call: Call) -> int | None:
+    """The entry before which the ledger is asked for."""
+    asked = call.request.query_params.get("before")
+    if asked is None:
+        return None
+    if not (asked.isascii() and asked.isdecimal() and len(asked) <= _DIGITS_MOST):
+        raise Refusal(Code.INVALID_ARGUMENT, "`before` is the number of an entry.", field="before")
+    return int(asked)
+
+
+async def form(call: Call, model: type[M]) -> M:
+    """A form's fields, as the model has them; fields that it does not know are left out.
+
+    Raises:
+        Refusal: INVALID_ARGUMENT naming the field.
+    """
+    sent = await call.form()
+    values: dict[str, Any] = {}
+    for field, info in model.model_fields.items():
+        given = [value.replace("\r\n", "\n") if field == "note" else value for value in sent.get(field, [])]
+        if info.annotation == list[str]:
+            values[field] = given
+        elif len(given) == 1:
+            values[field] = given[0]
+        elif given:
+            raise Refusal(Code.INVALID_ARGUMENT, f"{field} is there twice.", field=field)
+    return checked(model, values)
+
+
+def checked(model: type[M], value: Any) -> M:
+    """A value as the model has it. Raises INVALID_ARGUMENT naming the first field that is wrong."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise Refusal(Code.INVALID_ARGUMENT, f"{field or 'The body'}: {first['msg']}.", field=field) from None

@@ -1,0 +1,260 @@
+"""The review card as a page: what would happen, what the agent says, what to mind, the whole change, and the decision.
+
+Every sentence comes from codes; everything that an agent or a repository wrote passes through `Visible`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from service.contract.data import NULL
+from service.contract.plan import Note
+from service.edge.desk.asking import NOTE_MOST
+from service.edge.desk.diffview import FilePanel, file_name, panel
+from service.edge.desk.inbox import first_line
+from service.edge.desk.sentences import (
+    ENDINGS,
+    SECTIONS,
+    WORDS,
+    counted,
+    html,
+    plain,
+    sentence,
+)
+from service.edge.desk.visible import Visible
+from service.edge.desk.when import moment
+from service.kit.errors import Refusal
+from service.proposals.view import CardView, Outcome, PinView
+
+_CODE: Final = Markup('<code title="{whole}">{short}</code>')
+_SHORT: Final = 8
+_FEW: Final = 3
+_KINDS: Final = {"refs/heads/": "branch", "refs/tags/": "tag"}
+_COLOURS: Final = {"executed": "good", "stale": "mind", "failed": "lost"}
+_AT_WORK: Final = frozenset({"approved", "executing"})
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A decision that was refused, so that the form can be shown again as it was sent."""
+
+    refusal: Refusal
+    acknowledged: tuple[str, ...]
+    note: str
+
+
+@dataclass(frozen=True)
+class Say:
+    """Something to be said above all else; `kind` is its colour, `alert` reads it out at once."""
+
+    kind: str
+    lead: str
+    text: str
+    facts: tuple[Markup, ...] = ()
+    alert: bool = False
+    again: bool = False
+
+
+def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
+    """The values of the card template. Compares and colours every file: call it in a thread."""
+    counting = Visible()  # only what is the agent's own counts; sentences repeat it
+    files = [panel(file, f"file-{place}") for place, file in enumerate(view.files, 1)]
+    agent = _agent(view.card.agent_words, counting)
+    hidden = counting.hidden + sum(file.hidden for file in files)
+    headline = sentence("headline", view.card.headline)
+    return {
+        **_head(view, files),
+        "here": "",
+        "waiting": view.waiting,
+        "title": plain(headline),
+        "headline": html(headline, Visible()),
+        "says": list(_says(view, attempt, hidden)),
+        "agent": agent,
+        "warnings": [_warning(note, attempt) for note in view.card.warnings],
+        "warnings_title": f"{counted(len(view.card.warnings), 'warning')} to acknowledge",
+        "sections": list(_sections(view, files)),
+        "files": files,
+        "form": _open(view),
+        "note": attempt.note if attempt else "",
+        "note_most": NOTE_MOST,
+        "decision": _decision(view),
+        "pins": [_pin(pin, view) for pin in view.pins],
+        "expiry": _expiry(view),
+        "commit": Visible().text(view.commit_preview),
+        "around": _around(view),
+    }
+
+
+def _open(view: CardView) -> bool:
+    return view.state == "pending" and view.may_decide and view.expires_at > view.now
+
+
+def _head(view: CardView, files: Iterable[FilePanel]) -> dict[str, Any]:
+    visible = Visible()
+    counts = [(file.added, file.removed) for file in files]
+    return {
+        "id": str(view.id),
+        "tenant": str(view.tenant),
+        "link": f"/proposals/{view.id}?tenant={view.tenant}",
+        "digest": view.digest,
+        "place": visible.line(f"{view.project} / {view.repository}"),
+        "branch": visible.line(view.branch),
+        "asked": moment(view.created_at, view.now),
+        "client": visible.line(view.client),
+        "connection": visible.line(view.connection),
+        "subject": visible.line(first_line(view.card.agent_words.get("message", ""))),
+        "added": sum(added for added, _ in counts),
+        "removed": sum(removed for _, removed in counts),
+    }
+
+
+# What is said first --------------------------------------------------------------------------------------------------
+
+
+def _says(view: CardView, attempt: Attempt | None, hidden: int) -> Iterator[Say]:
+    if attempt:
+        todo = attempt.refusal.code.value.todo
+        yield Say("lost", "Nothing was decided.", f"{attempt.refusal.message} {todo}", alert=True)
+    if view.state in ENDINGS:
+        yield _ending(view)
+    elif view.expires_at <= view.now:
+        yield Say("mind", *ENDINGS["expired"])
+    else:
+        yield from (_moved(pin) for pin in view.pins if not pin.holds)
+    if hidden:
+        lead = f"{counted(hidden, 'hidden character')} {'is' if hidden == 1 else 'are'} in this proposal."
+        yield Say("hides", lead, Markup("You see each as a mark such as {}.").format(Visible().line("\u202e")))
+
+
+def _ending(view: CardView) -> Say:
+    lead, text = ENDINGS[view.state]
+    return Say(
+        _COLOURS.get(view.state, "plain"),
+        lead,
+        text,
+        tuple(_outcome(view.outcome or Outcome())),
+        again=view.state in _AT_WORK,
+    )
+
+
+def _outcome(outcome: Outcome) -> Iterator[Markup]:
+    if outcome.commit:
+        yield Markup("Commit {}").format(_oid(outcome.commit))
+    if outcome.head == NULL:
+        yield Markup("The branch is not there any more.")
+    elif outcome.head:
+        yield Markup("The head is now {}").format(_oid(outcome.head))
+    if outcome.code:
+        yield Markup("{} <code>{}</code>").format(Visible().line(outcome.message), outcome.code)
+
+
+def _moved(pin: PinView) -> Say:
+    text = "If you approve this now, nothing changes: it ends as stale. Ask the agent to propose again on the new head."
+    if pin.current == NULL:
+        return Say("mind", "The branch is gone.", text)
+    by = f" by {counted(pin.ahead, 'commit')}" if pin.ahead else ""
+    return Say("mind", f"The branch has moved{by} since this was proposed.", text)
+
+
+# What the agent wrote, and what was computed -------------------------------------------------------------------------
+
+
+def _agent(words: Mapping[str, str], visible: Visible) -> list[dict[str, Any]]:
+    """The agent's words, reason first. A message of one line is in the head of the card already."""
+    order = sorted(words, key=lambda key: (key != "reason", key))
+    marked = {key: visible.text(words[key]) for key in order}
+    return [
+        {"title": WORDS.get(key) or _as_code(key), "text": marked[key], "mono": key == "message"}
+        for key in order
+        if key != "message" or "\n" in words[key].strip()
+    ]
+
+
+def _warning(note: Note, attempt: Attempt | None) -> dict[str, Any]:
+    return {
+        "name": note.name,
+        "text": html(sentence("warning", note), Visible()),
+        "ticked": bool(attempt and note.name in attempt.acknowledged),
+    }
+
+
+def _sections(view: CardView, files: Iterable[FilePanel]) -> Iterator[dict[str, Any]]:
+    """The notes as lists. A few that the files below say as well are left to the files."""
+    anchors = {file_name(file): shown.anchor for file, shown in zip(view.files, files, strict=True)}
+    for section in view.card.sections:
+        notes = [_note(note, anchors) for note in section.notes]
+        if len(notes) > _FEW or not all(note["anchor"] for note in notes):
+            yield {"title": SECTIONS.get(section.code) or _as_code(section.code), "notes": notes}
+
+
+def _as_code(name: str) -> Markup:
+    """A name that has no words yet."""
+    return Markup("<code>{}</code>").format(Visible().line(name))
+
+
+def _note(note: Note, anchors: Mapping[str, str]) -> dict[str, Any]:
+    return {"text": html(sentence("note", note), Visible()), "anchor": anchors.get(note.at)}
+
+
+# The rail ------------------------------------------------------------------------------------------------------------
+
+
+def _decision(view: CardView) -> dict[str, Any]:
+    """What stands in the place of the form."""
+    if view.decision is None:
+        return {"title": "Decision", "text": _undecided(view), "note": ""}
+    made = view.decision
+    verb = "Approved" if made.verdict == "approve" else "Declined"
+    text = Markup("{} by <bdi>{}</bdi> {}.").format(verb, Visible().line(made.email), moment(made.at, view.now))
+    return {"title": "Decision", "text": text, "note": Visible().text(made.note)}
+
+
+def _undecided(view: CardView) -> Markup:
+    if view.state == "pending" and view.expires_at > view.now:
+        place = Visible().line(view.project)
+        return Markup("An owner or maintainer of <bdi>{}</bdi> decides this. You may read it.").format(place)
+    return Markup("Nobody decided this, and nothing can be decided any more.")
+
+
+def _pin(pin: PinView, view: CardView) -> dict[str, Any]:
+    prefix = next((prefix for prefix in _KINDS if pin.ref.startswith(prefix)), "")
+    return {
+        "kind": _KINDS.get(prefix, "ref"),
+        "ref": Visible().line(pin.ref.removeprefix(prefix)),
+        "seen": Markup("no commit yet") if pin.seen == NULL else _oid(pin.seen),
+        "holds": pin.holds,
+        "word": _word(pin) if view.state in {"pending", "stale"} else "",
+    }
+
+
+def _word(pin: PinView) -> str:
+    if pin.holds:
+        return "still the tip" if pin.seen != NULL else "still so"
+    if pin.current == NULL:
+        return "the ref is gone"
+    return f"moved by {pin.ahead:,}" if pin.ahead else "moved"
+
+
+def _expiry(view: CardView) -> dict[str, Any]:
+    if view.state == "pending":
+        word = "expires" if view.expires_at > view.now else "expired"
+        return {"word": word, "when": moment(view.expires_at, view.now)}
+    return {"word": "asked", "when": moment(view.created_at, view.now)}
+
+
+def _around(view: CardView) -> list[dict[str, Any]]:
+    return [
+        {
+            "link": f"/proposals/{other.id}?tenant={view.tenant}",
+            "headline": html(sentence("headline", other.headline), Visible()),
+            "connection": Visible().line(other.connection),
+            "overlap": other.overlap,
+        }
+        for other in view.around
+    ]
+
+
+def _oid(oid: str) -> Markup:
+    return _CODE.format(whole=oid, short=oid[:_SHORT])

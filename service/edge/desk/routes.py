@@ -1,0 +1,123 @@
+"""The owner's pages: what is asked, of whom, and with which template it is answered."""
+
+import asyncio
+from typing import Any, Final
+from uuid import UUID
+
+from starlette.responses import RedirectResponse, Response
+
+from service.edge.desk import asking
+from service.edge.desk.card import Attempt, card_page
+from service.edge.desk.inbox import inbox_page
+from service.edge.desk.lists import connections_page, ledger_page, repositories_page, unstopped
+from service.edge.guard import Call, Endpoint, Handler
+from service.edge.pages import page
+from service.kit.actor import Actor
+from service.kit.errors import Code, Refusal
+
+LEDGER_MOST: Final = 100
+NO_CONNECTION: Final = "There is no such connection."
+NO_REPOSITORY: Final = "There is no such repository."
+_SHOWN_AGAIN: Final = frozenset({Code.WARNINGS_OPEN, Code.CARD_CHANGED, Code.PROPOSAL_ENDED})
+
+
+async def inbox(call: Call) -> Response:
+    """`/`: what waits."""
+    actor = await asking.who(call)
+    view = await call.parts.desk.inbox(actor, asking.show(call))
+    return page(call, "inbox.html", **inbox_page(view, str(actor.tenant)))
+
+
+async def card(call: Call) -> Response:
+    """`/proposals/<id>`: what would happen, and the decision."""
+    actor = await asking.who(call)
+    return await _card(call, actor, asking.proposal_id(call))
+
+
+async def decide(call: Call) -> Response:
+    """The card's form. What can be mended there is shown there again, as it was sent."""
+    actor = await asking.who(call)
+    proposal = asking.proposal_id(call)
+    sent = await asking.form(call, asking.Decision)
+    acknowledged = tuple(sent.acknowledged)
+    try:
+        await call.parts.desk.decide(actor, proposal, sent.verdict, sent.card_digest, acknowledged, sent.note)
+    except Refusal as refusal:
+        if refusal.code not in _SHOWN_AGAIN:
+            raise
+        return await _card(call, actor, proposal, Attempt(refusal, acknowledged, sent.note))
+    return _see(f"/proposals/{proposal}", actor)
+
+
+async def connections(call: Call) -> Response:
+    """`/connections`: which agents may do what, and since when."""
+    return await _connections(call, await asking.who(call))
+
+
+async def change_connection(call: Call) -> Response:
+    """Pause, resume or revoke, and say what could not be stopped any more."""
+    actor = await asking.who(call)
+    connection = asking.read_id(call.request.path_params["id"], NO_CONNECTION)
+    sent = await asking.form(call, asking.ConnectionChange)
+    late = await call.parts.desk.connection_action(actor, connection, sent.action)
+    return await _connections(call, actor, unstopped(len(late))) if late else _see("/connections", actor)
+
+
+async def repositories(call: Call) -> Response:
+    """`/repositories`: where agents may propose."""
+    actor = await asking.who(call)
+    view = await call.parts.desk.repositories(actor)
+    return page(call, "repositories.html", **repositories_page(view, str(actor.tenant)))
+
+
+async def change_repository(call: Call) -> Response:
+    """Let agents propose in a repository, or not."""
+    actor = await asking.who(call)
+    repository = asking.read_id(call.request.path_params["id"], NO_REPOSITORY)
+    sent = await asking.form(call, asking.RepositoryChange)
+    await call.parts.desk.repository_action(actor, repository, sent.action)
+    return _see("/repositories", actor)
+
+
+async def ledger(call: Call) -> Response:
+    """`/ledger`: everything that happened."""
+    actor = await asking.who(call)
+    before = asking.before(call)
+    view = await call.parts.desk.ledger(actor, before, LEDGER_MOST)
+    return page(call, "ledger.html", **ledger_page(view, newest=before is not None))
+
+
+async def _card(call: Call, actor: Actor, proposal: UUID, attempt: Attempt | None = None) -> Response:
+    view = await call.parts.desk.card(actor, proposal)
+    values: dict[str, Any] = await asyncio.to_thread(card_page, view, attempt)
+    status = attempt.refusal.code.value.status if attempt else 200
+    return page(call, "card.html", status, **values)
+
+
+async def _connections(call: Call, actor: Actor, notice: str = "") -> Response:
+    view = await call.parts.desk.connections(actor)
+    return page(call, "connections.html", **connections_page(view, str(actor.tenant), notice))
+
+
+def _see(path: str, actor: Actor) -> Response:
+    return RedirectResponse(f"{path}?tenant={actor.tenant}", 303)
+
+
+def _get(path: str, permission: str, handler: Handler) -> Endpoint:
+    return Endpoint("GET", path, permission, handler, page=True)
+
+
+def _post(path: str, permission: str, handler: Handler) -> Endpoint:
+    return Endpoint("POST", path, permission, handler, page=True)
+
+
+ENDPOINTS: Final = (
+    _get("/", "proposal.view", inbox),
+    _get("/proposals/{id}", "proposal.view", card),
+    _post("/proposals/{id}/decision", "proposal.decide", decide),
+    _get("/connections", "connection.view", connections),
+    _post("/connections/{id}", "connection.manage", change_connection),
+    _get("/repositories", "repository.view", repositories),
+    _post("/repositories/{id}", "repository.manage", change_repository),
+    _get("/ledger", "ledger.view", ledger),
+)

@@ -1,0 +1,310 @@
+"""Codes to English, in one place: what would happen, what to mind, how it ended.
+
+An operation gives codes and parameters; the words are made here, so that no agent's text ever passes for ours. A code
+or a parameter that is not known is shown as it is: never hidden, and never a reason to fail.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from markupsafe import Markup
+
+from service.contract.names import unquote_path
+from service.contract.plan import Note
+from service.edge.desk.visible import Visible, decode, readable
+from service.kit.errors import Refusal
+
+
+class Mono(str):
+    """A branch, path, mode or id inside a sentence."""
+
+    __slots__ = ()
+
+
+class Lead(str):
+    """The first words of a warning, which say what kind it is."""
+
+    __slots__ = ()
+
+
+Pieces = tuple[str, ...]
+Params = Mapping[str, Any]
+Maker = Callable[[str, Params], Pieces]
+Chapter = Literal["headline", "note", "warning", "brief"]
+
+_NUMBERS: Final = (
+    *("no", "one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
+)
+_MODE_FORM: Final = "06o"
+
+
+def number(count: int) -> str:
+    """A small number as a word."""
+    return _NUMBERS[count] if 0 <= count < len(_NUMBERS) else f"{count:,}"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 file`, `2 files`, `1,000 files`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def mode_text(mode: int) -> str:
+    """A mode as Git prints it: `100755`."""
+    return format(mode, _MODE_FORM)
+
+
+def waiting(count: int) -> str:
+    """The inbox's own headline."""
+    if not count:
+        return "Nothing waits for you."
+    return f"{number(count).capitalize()} {'thing waits' if count == 1 else 'things wait'} for you"
+
+
+def sentence(chapter: Chapter, note: Note) -> Pieces:
+    """What a note says, in pieces: plain words, and those to be set otherwise."""
+    maker = _CHAPTERS[chapter].get(note.code)
+    if maker is not None:
+        try:
+            return maker(note.at, note.params)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            pass  # parameters that this version does not know
+    return _as_it_is(note)
+
+
+def html(pieces: Pieces, visible: Visible) -> Markup:
+    """A sentence as HTML, its parameters made visible."""
+    return Markup("").join(_TAGS.get(type(piece), _PLAIN).format(visible.line(piece)) for piece in pieces)
+
+
+def plain(pieces: Pieces) -> str:
+    """A sentence as text, for titles and for programs; hidden characters read `[U+202E RLO]`."""
+    return readable("".join(pieces))
+
+
+def at_text(at: str) -> str:
+    """The path or ref of a note as it is; C-quoted in a note where it is not plain."""
+    if not at.startswith('"'):
+        return at
+    try:
+        return decode(unquote_path(at, "at"))
+    except Refusal:
+        return at
+
+
+_PLAIN: Final = Markup("{}")
+_TAGS: Final = {
+    Mono: Markup("<code>{}</code>"),
+    Lead: Markup("<strong>{}</strong>"),
+}
+
+
+def _as_it_is(note: Note) -> Pieces:
+    told = (note.code, at_text(note.at), json.dumps(note.params, ensure_ascii=False, sort_keys=True))
+    return (Mono(" ".join(part for part in told if part not in {"", "{}"})),)
+
+
+# Headlines -----------------------------------------------------------------------------------------------------------
+
+_DONE: Final = {
+    "created": ("Create", "created"),
+    "updated": ("Change", "changed"),
+    "deleted": ("Delete", "deleted"),
+    "renamed": ("Rename", "renamed"),
+    "mode_changed": ("Change the mode of", "with another mode"),
+}
+
+
+def _files_change(_at: str, params: Params) -> Pieces:
+    done = {kind: int(params.get(kind, 0)) for kind in _DONE}
+    done = {kind: count for kind, count in done.items() if count}
+    total = sum(done.values())
+    verb = _DONE[next(iter(done))][0] if len(done) == 1 else "Change"
+    head = (f"{verb} {counted(total, 'file')} on ", Mono(params["branch"]))
+    listed = ", ".join(f"{count:,} {_DONE[kind][1]}" for kind, count in done.items())
+    return (*head, *((f": {listed}",) if len(done) > 1 else ()), *_executable(int(params.get("executable", 0)), total))
+
+
+def _executable(count: int, total: int) -> Pieces:
+    if not count:
+        return ()
+    subject = "it" if total == 1 else number(count)
+    return (f"; {subject} {'becomes' if count == 1 else 'become'} executable",)
+
+
+# Notes of the section "files" ----------------------------------------------------------------------------------------
+
+
+def _lines(params: Params) -> str:
+    if params.get("binary"):
+        return f", {counted(int(params['bytes']), 'byte')} that are not text"
+    added, removed = (int(params.get(name) or 0) for name in ("added", "removed"))
+    told = [text for count, text in ((added, f"+{added:,}"), (removed, f"\N{MINUS SIGN}{removed:,}")) if count]
+    return f", {' '.join(told)}" if told else ""
+
+
+def _mode_move(params: Params) -> Pieces:
+    old, new = (params.get(name) for name in ("old_mode", "new_mode"))
+    return (", mode ", Mono(f"{old} → {new}")) if old and new and old != new else ()
+
+
+def _file(verb: str) -> Maker:
+    def make(at: str, params: Params) -> Pieces:
+        return (f"{verb} ", Mono(at_text(at)), _lines(params), *_mode_move(params))
+
+    return make
+
+
+def _file_renamed(at: str, params: Params) -> Pieces:
+    old = Mono(at_text(params["old_path"]))
+    return ("Rename ", old, " to ", Mono(at_text(at)), _lines(params), *_mode_move(params))
+
+
+def _mode_changed(at: str, params: Params) -> Pieces:
+    return ("Change the mode of ", Mono(at_text(at)), *_mode_move(params))
+
+
+# Warnings ------------------------------------------------------------------------------------------------------------
+
+
+def _warning(lead: str, *rest: str) -> Maker:
+    """A warning of fixed words; in `rest` an `@` stands for the path."""
+
+    def make(at: str, _params: Params) -> Pieces:
+        return (Lead(lead), " ", *(Mono(at_text(at)) if piece == "@" else piece for piece in rest))
+
+    return make
+
+
+_HIDING_PLACES: Final = {
+    "content": "the content of ",
+    "path": "the path ",
+    "message": "the commit message",
+    "reason": "the reason that the agent gives",
+}
+
+
+def _hidden_characters(at: str, params: Params) -> Pieces:
+    count = int(params["count"])
+    where = _HIDING_PLACES[params["where"]]
+    path = (Mono(at_text(at)),) if where.endswith(" ") else ()
+    marked = " It is marked below." if count == 1 else " Each is marked below."
+    return (Lead(counted(count, "hidden character")), f" in {where}", *path, f".{marked}")
+
+
+def _becomes_executable(at: str, params: Params) -> Pieces:
+    mode = params["mode"] if isinstance(params["mode"], str) else mode_text(int(params["mode"]))
+    return (Lead("Runs on your machines."), " ", Mono(at_text(at)), " becomes executable (mode ", Mono(mode), ").")
+
+
+def _line_ends_change(at: str, params: Params) -> Pieces:
+    count = counted(int(params["lines"]), "line")
+    return (Lead("Line ends change"), f" on {count} of ", Mono(at_text(at)), "; they are marked below.")
+
+
+_RISKS: Final[Mapping[str, Maker]] = {
+    "workflow": _warning("Runs code.", "@", " is a workflow: your build service runs it as soon as it lands."),
+    "hook": _warning("Runs code.", "@", " is a hook: it runs on the machine of whoever commits."),
+    "package_script": _warning("Runs code.", "@", " names scripts that a package manager runs when it installs."),
+    "build": _warning("Runs code.", "@", " tells a build what to run."),
+    "attributes": _warning("Redirects.", "@", " decides how Git reads, compares and merges files."),
+    "agent_instructions": _warning("Instructs agents.", "@", " is read by agents that work here, as orders."),
+    "codeowners": _warning("Redirects.", "@", " decides who is asked to review."),
+}
+
+
+def _runs_or_redirects(at: str, params: Params) -> Pieces:
+    return _RISKS[params["kind"]](at, params)
+
+
+def _binary_content(at: str, params: Params) -> Pieces:
+    size = counted(int(params["bytes"]), "byte")
+    return (Lead("Not text."), " ", Mono(at_text(at)), f" holds {size} that cannot be shown as lines.")
+
+
+def _deletes_files(_at: str, params: Params) -> Pieces:
+    count = int(params["count"])
+    gone = "what it holds is" if count == 1 else "what they hold is"
+    return (Lead(f"Deletes {counted(count, 'file')}."), f" After this, {gone} in the history only.")
+
+
+# The same warnings in two or three words, for a list -----------------------------------------------------------------
+
+
+def _brief(words: str) -> Maker:
+    return lambda _at, _params: (words,)
+
+
+def _brief_risk(_at: str, params: Params) -> Pieces:
+    return (_BRIEF_RISKS[params["kind"]],)
+
+
+_BRIEF_RISKS: Final = {
+    **dict.fromkeys(("workflow", "hook", "package_script", "build"), "runs code"),
+    "attributes": "changes how Git reads files",
+    "agent_instructions": "instructs agents",
+    "codeowners": "changes who reviews",
+}
+
+_CHAPTERS: Final[Mapping[Chapter, Mapping[str, Maker]]] = {
+    "headline": {"files_change": _files_change},
+    "note": {
+        "file_created": _file("Create"),
+        "file_updated": _file("Change"),
+        "file_deleted": _file("Delete"),
+        "file_renamed": _file_renamed,
+        "mode_changed": _mode_changed,
+    },
+    "warning": {
+        "becomes_executable": _becomes_executable,
+        "hidden_characters": _hidden_characters,
+        "line_ends_change": _line_ends_change,
+        "runs_or_redirects": _runs_or_redirects,
+        "looks_like_base64": _warning(
+            "Looks like base64.", "@", " would hold this very text, not what it may stand for."
+        ),
+        "binary_content": _binary_content,
+        "deletes_files": _deletes_files,
+    },
+    "brief": {
+        "becomes_executable": _brief("becomes executable"),
+        "hidden_characters": _brief("hidden character"),
+        "line_ends_change": _brief("line ends change"),
+        "runs_or_redirects": _brief_risk,
+        "looks_like_base64": _brief("looks like base64"),
+        "binary_content": _brief("not text"),
+        "deletes_files": _brief("deletes files"),
+    },
+}
+
+SECTIONS: Final[Mapping[str, str]] = {"files": "Files"}
+"""What a section of the card is called; an unknown one by its code."""
+
+WORDS: Final[Mapping[str, str]] = {"reason": "The agent says", "message": "Its commit message"}
+"""What the agent's own words are called."""
+
+STATES: Final[Mapping[str, str]] = {
+    "pending": "waits for you",
+    "approved": "approved",
+    "executing": "approved",
+    "executed": "executed",
+    "stale": "stale",
+    "failed": "failed",
+    "declined": "declined",
+    "cancelled": "withdrawn",
+    "expired": "expired",
+}
+"""A state in a list."""
+
+ENDINGS: Final[Mapping[str, tuple[str, str]]] = {
+    "approved": ("The writer is at work.", "You approved this. Look again in a moment to see how it ended."),
+    "executing": ("The writer is at work.", "You approved this. Look again in a moment to see how it ended."),
+    "executed": ("Done.", "What you see below is now on the branch."),
+    "stale": ("Stale: the branch moved first.", "Nothing was changed. Ask the agent to propose again on the new head."),
+    "failed": ("Failed.", "It was approved, but could not be executed. Nothing was changed."),
+    "declined": ("Declined.", "Nothing was changed, and nothing will be."),
+    "cancelled": ("Withdrawn.", "The agent took this back before it was decided. Nothing was changed."),
+    "expired": ("Expired.", "Nobody decided in time. Nothing was changed. The agent may propose it again."),
+}
+"""What a card says first when nothing waits on it any more: a few words, then what it means."""

@@ -1,0 +1,189 @@
+"""Start everything, say how to use it, keep it running, end it in order: web and writer first, PostgreSQL last."""
+
+import asyncio
+import http.client
+import os
+import signal
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from service.kit.database import Database, Role
+from service.kit.postgres import ADMIN, EmbeddedPostgres, age_notice
+from service.repositories.placement import Storage
+from service.up.database import give_logins, migrate
+from service.up.demo import find_first, first_start, link_for
+from service.up.listen import Listening, listen
+from service.up.place import Place, Running, UpRefused
+from service.up.progress import Progress, Ready
+from service.up.supervise import Kept
+
+READY_SECONDS = 60.0
+ASK_SECONDS = 5.0
+ASK_AGAIN_SECONDS = 0.05
+WEB_STOP_SECONDS = 15.0
+WRITER_STOP_SECONDS = 40.0
+# What a child sees of our environment; all else it is told here.
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "REDIS_URL", "SSL_CERT_FILE")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the person asked for. `writer` is False where somebody else runs it."""
+
+    data_dir: Path
+    port: int
+    writer: bool = True
+
+
+@dataclass
+class Up:
+    """One run, until `stopping` is set. `hurry` ends an orderly end."""
+
+    wanted: Wanted
+    progress: Progress
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self) -> None:
+        """Run. Call it in the main thread: what it starts ends with the thread that started it.
+
+        Raises:
+            UpRefused, PostgresUnavailable: it cannot start; nothing is left running.
+        """
+        place = Place(self.wanted.data_dir.resolve())
+        place.prepare()
+        with ExitStack() as undo:
+            undo.enter_context(place.hold())
+            listening = listen(self.wanted.port)
+            undo.callback(listening.close)
+            urls = await self._database(place, undo)
+            await self._serve(place, listening, urls)
+            self.progress.say("Stopped.")
+
+    def stop(self) -> None:
+        """The first call asks for an orderly end, the second for one at once."""
+        (self.hurry if self.stopping.is_set() else self.stopping).set()
+
+    async def _database(self, place: Place, undo: ExitStack) -> dict[Role, str]:
+        """Start the database where it is ours, and bring its schema up to date. Gives the URL for each role."""
+        if given := os.environ.get("DATABASE_URL"):
+            self.progress.say("Bringing the database's schema up to date")
+            await asyncio.to_thread(migrate, given)
+            return {"placet_owner": given, "placet_app": given, "placet_writer": given}
+        self.progress.say(f"Starting PostgreSQL: {age_notice(datetime.now(UTC).date())}")
+        server = undo.enter_context(EmbeddedPostgres(place.data_dir))
+        admin = server.url(ADMIN)
+        self.progress.say("Bringing its schema up to date")
+        await asyncio.to_thread(migrate, admin)
+        return {"placet_owner": admin, **await give_logins(server, admin)}
+
+    async def _serve(self, place: Place, listening: Listening, urls: dict[Role, str]) -> None:
+        issuer = f"http://localhost:{listening.port}"
+        kept = self._children(place, listening, urls, issuer)
+        self.progress.say(f"Starting {' and '.join(one.name for one in kept)}")
+        keeping = [asyncio.create_task(one.run(self.stopping, self.progress.say)) for one in kept]
+        try:
+            ready = await _begin(place, urls["placet_owner"], issuer)
+            if await self._answers(kept[0], listening.port):
+                place.announce(Running(os.getpid(), issuer, ready.database_url, str(place.repositories)))
+                self.progress.ready(ready)
+            await self.stopping.wait()
+        finally:
+            self.stopping.set()
+            await self._all_ended(keeping, kept)
+
+    def _children(self, place: Place, listening: Listening, urls: dict[Role, str], issuer: str) -> list[Kept]:
+        sockets = [one.fileno() for one in listening.sockets]
+        options = [word for number in sockets for word in ("--fd", str(number))]
+        shared = {name: os.environ[name] for name in INHERITED if name in os.environ} | {
+            "PLACET_ISSUER": issuer,
+            "PLACET_REPOSITORIES": str(place.repositories),
+            "PLACET_SECRET_FILE": str(place.secret),
+        }
+        web, writer = (shared | {"DATABASE_URL": urls[role]} for role in ("placet_app", "placet_writer"))
+        found = [Kept("web", ("web", *options), web, place.log("web"), WEB_STOP_SECONDS, sockets)]
+        if self.wanted.writer:
+            found.append(Kept("writer", ("writer",), writer, place.log("writer"), WRITER_STOP_SECONDS))
+        return found
+
+    async def _answers(self, web: Kept, port: int) -> bool:
+        """Wait until the web process is ready. False where a stop was asked for meanwhile.
+
+        Our sockets listen already, so the first question waits in line until the web process takes it.
+        """
+        deadline = time.monotonic() + READY_SECONDS
+        while not self.stopping.is_set():
+            if await asyncio.to_thread(_is_ready, port):
+                return True
+            if web.loops or time.monotonic() > deadline:
+                message = f"The web process does not start. {web.log} ends: {web.last_words()}"
+                raise UpRefused("web_does_not_start", message)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.stopping.wait(), ASK_AGAIN_SECONDS)
+        return False
+
+    async def _all_ended(self, keeping: list["asyncio.Task[None]"], kept: list[Kept]) -> None:
+        hurried = asyncio.create_task(self.hurry.wait())
+        ended = asyncio.create_task(_wait_for_all(keeping))
+        await asyncio.wait({ended, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        if hurried.done():
+            for one in kept:
+                one.kill()
+        hurried.cancel()
+        await ended
+
+
+def up(wanted: Wanted, progress: Progress) -> None:
+    """Run until SIGINT, SIGTERM or SIGHUP. Raises as `Up.run`."""
+
+    async def run() -> None:
+        one = Up(wanted, progress)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, one.stop)
+        await one.run()
+
+    asyncio.run(run())
+
+
+async def _wait_for_all(keeping: list["asyncio.Task[None]"]) -> None:
+    for result in await asyncio.gather(*keeping, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result
+
+
+async def _begin(place: Place, url: str, issuer: str) -> Ready:
+    """The first tenant where there is none, and where to begin; web and writer start meanwhile."""
+    database, storage = Database(url, "placet_owner", size=1), Storage(place.repositories)
+    try:
+        await first_start(database, storage)
+        found = await find_first(database, storage)
+        link = await link_for(database, found.owner, issuer) if found else None
+    finally:
+        await database.close()
+    if found and not found.path.is_dir():
+        message = f"The database belongs to another data directory: its repositories are not in {place.data_dir}."
+        raise UpRefused("wrong_data_dir", message)
+    return Ready(
+        mcp_url=f"{issuer}/mcp",
+        issuer=issuer,
+        owner_url=link,
+        repository_path=str(found.path) if found else None,
+        tenant=str(found.tenant) if found else None,
+        repository_id=str(found.repository) if found else None,
+        database_url=url,
+        data_dir=str(place.data_dir),
+    )
+
+
+def _is_ready(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ASK_SECONDS)
+    try:
+        connection.request("GET", "/readyz", headers={"Host": f"localhost:{port}"})
+        return connection.getresponse().status == http.client.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

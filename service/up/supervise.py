@@ -1,0 +1,139 @@
+"""Keep processes running, and end all of them at the end.
+
+Each is a session of its own, so that the terminal's Ctrl-C reaches the supervisor alone, which ends them in order.
+Each is killed by the kernel when the supervisor dies, whatever it dies of.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+QUICK_SECONDS = 5.0
+QUICK_DEATHS_MOST = 5
+PAUSE_SECONDS = 0.1
+PAUSE_SECONDS_MOST = 30.0
+
+# Runs between us and the program: arms the parent-death signal of prctl(2), which outlives exec, then asks whether the
+# parent was faster.
+CHILD = """
+import ctypes, os, sys
+parent, *command = sys.argv[1:]
+if ctypes.CDLL(None).prctl(1, 9) == 0 and os.getppid() == int(parent):
+    os.execv(command[0], command)
+"""
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Kept:
+    """A process that is started again when it ends.
+
+    Attributes:
+        name: for people.
+        arguments: of the `placet` command.
+        environment: what it sees.
+        log: where its output goes.
+        stop_seconds: how long it may take to end in order.
+        sockets: descriptors it inherits.
+    """
+
+    name: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    log: Path
+    stop_seconds: float
+    sockets: Sequence[int] = ()
+    process: asyncio.subprocess.Process | None = None
+    quick_deaths: int = field(default=0)
+
+    @property
+    def loops(self) -> bool:
+        """Whether it dies again and again right after its start."""
+        return self.quick_deaths >= QUICK_DEATHS_MOST
+
+    async def run(self, stopping: asyncio.Event, say: Say) -> None:
+        """Start it, and again whenever it ends, until `stopping`; then end it.
+
+        Call it in the main thread: the kernel ends a child with the thread that started it.
+        """
+        while not stopping.is_set():
+            started = time.monotonic()
+            self.process = await self._start()
+            await _either(self.process.wait(), stopping.wait())
+            if stopping.is_set():
+                break
+            quick = time.monotonic() - started < QUICK_SECONDS
+            self.quick_deaths = self.quick_deaths + 1 if quick else 0
+            pause = self._pause()
+            say(f"{self.name} {_ending(self.process)}; {self._what_next(pause)}")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), pause)
+        await self._end()
+
+    def last_words(self) -> str:
+        """The last line of its log."""
+        with suppress(OSError):
+            lines = self.log.read_text("utf-8", "replace").splitlines()
+            return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return ""
+
+    def kill(self) -> None:
+        """Kill it and what it started."""
+        if self.process is not None and self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        with self.log.open("ab") as log:
+            return await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", "-c", CHILD, str(os.getpid())),
+                *(sys.executable, "-I", "-m", "service.cli", *self.arguments),
+                env=dict(self.environment),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                pass_fds=self.sockets,
+            )
+
+    def _pause(self) -> float:
+        if not self.loops:
+            return PAUSE_SECONDS
+        return min(PAUSE_SECONDS_MOST, 2.0 ** (self.quick_deaths - QUICK_DEATHS_MOST))
+
+    def _what_next(self, pause: float) -> str:
+        if not self.loops:
+            return "started again"
+        again = f"it ended {self.quick_deaths} times at its start, next try in {pause:.0f} s"
+        return f"{again}. {self.log} ends: {self.last_words()}"
+
+    async def _end(self) -> None:
+        if self.process is None:
+            return
+        with suppress(ProcessLookupError):
+            self.process.terminate()
+        try:
+            await asyncio.wait_for(self.process.wait(), self.stop_seconds)
+        except TimeoutError:
+            self.kill()
+            await self.process.wait()
+
+
+async def _either(*waits: Coroutine[Any, Any, Any]) -> None:
+    tasks = [asyncio.create_task(one) for one in waits]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+
+
+def _ending(process: asyncio.subprocess.Process) -> str:
+    code = process.returncode or 0
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"

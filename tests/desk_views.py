@@ -1,0 +1,456 @@
+"""Views as the desk could give them: an everyday one, the states, and what an attacker would send."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from service.contract.data import NULL, Oid
+from service.contract.names import quote_path
+from service.contract.plan import Note, ReviewCard, Section
+from service.edge.desk import ENDPOINTS
+from service.edge.errors import refusal_response
+from service.edge.guard import Call, Endpoint
+from service.edge.pages import error_page
+from service.edge.parts import Parts
+from service.identity.sessions import Session
+from service.kit.actor import Actor
+from service.kit.errors import Code, Refusal
+from service.proposals import view as desk
+
+NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
+TENANT = UUID("00000000-0000-4000-8000-000000000001")
+PROPOSAL = UUID("96dcf05f-1111-4222-8333-444455556666")
+BASE = Oid("29a940e8" + "0" * 32)
+HEAD = Oid("5be01d7a" + "1" * 32)
+DIGEST = "7c41" + "ab" * 28 + "e09b"
+ISSUER = "http://localhost:8080"
+
+README_OLD = b"""# Orchard
+
+A small shop.
+
+## Use
+
+Run it.
+
+Read on below.
+
+## Install
+pip install orchard
+
+The newest release is always fine.
+Ask for help in the forum.
+Then go on.
+Done.
+"""
+README_NEW = README_OLD.replace(
+    b"orchard\n\nThe newest release is always fine.",
+    (b"orchard==2.3\n\nThe 2.3 release is always fine; 2.4 changes the config file."),
+)
+INSTALL_OLD = b"#!/bin/sh\n"
+INSTALL_NEW = """#!/bin/sh
+set -eu
+version="${1:-2.3}"
+if [ -z "$version" ]; then
+    echo "which version?" >&2
+fi
+# check the sum \u202e before
+pip install "orchard==$version\"""".encode()
+
+
+def file_view(path: bytes, old: bytes | None, new: bytes | None, **more: Any) -> desk.FileView:
+    """A file's view with ordinary modes."""
+    modes = {"old_mode": 0o100644 if old is not None else 0, "new_mode": 0o100644 if new is not None else 0}
+    return desk.FileView(**{"path": path, "old_path": None, "old": old, "new": new, **modes, **more})
+
+
+FILES = (
+    file_view(b"README.md", README_OLD, README_NEW),
+    file_view(b"scripts/install.sh", INSTALL_OLD, INSTALL_NEW, new_mode=0o100755),
+)
+REASON = (
+    "The README tells people to install the latest version; the release notes say 2.4 breaks config files. "
+    "Pinned to 2.3 and made the install script runnable."
+)
+PREVIEW = """author    Claude (claude-research) <conn-1f@placet.example>
+committer owner@example.org
+
+Pin install version
+
+Proposal: 96dcf05f-1111-4222-8333-444455556666
+Approved-by: owner@example.org
+Connection: conn-claude-research
+Reviewed-digest: 7c41ab…e09b
+"""
+
+
+def headline(**params: Any) -> Note:
+    """The headline of a file import."""
+    return Note(code="files_change", params={"branch": "main", **params})
+
+
+def file_note(view: desk.FileView, code: str = "file_updated", **params: Any) -> Note:
+    return Note(code=code, at=quote_path(view.path), params={"binary": False, "bytes": 1, "sha256": "0" * 64, **params})
+
+
+WARNINGS = (
+    Note(code="becomes_executable", at="scripts/install.sh", params={"mode": "100755"}),
+    Note(code="hidden_characters", at="scripts/install.sh", params={"count": 1, "where": "content"}),
+)
+CARD = ReviewCard(
+    headline=headline(updated=2, executable=1, added=9, removed=2),
+    agent_words={"reason": REASON, "message": "Pin install version"},
+    sections=(
+        Section(
+            code="files",
+            notes=(
+                file_note(FILES[0], added=2, removed=2),
+                file_note(FILES[1], added=7, removed=0, old_mode="100644", new_mode="100755"),
+            ),
+        ),
+    ),
+    warnings=WARNINGS,
+)
+CARD_VIEW = desk.CardView(
+    id=PROPOSAL,
+    tenant=TENANT,
+    project="orchard",
+    repository="storefront",
+    branch="main",
+    state="pending",
+    created_at=NOW - timedelta(minutes=4),
+    expires_at=NOW + timedelta(hours=23, minutes=56),
+    now=NOW,
+    connection="claude-research",
+    client="Claude",
+    card=CARD,
+    digest=DIGEST,
+    pins=(desk.PinView(ref="refs/heads/main", seen=BASE, current=BASE, holds=True),),
+    files=FILES,
+    commit_preview=PREVIEW,
+    decision=None,
+    outcome=None,
+    around=(
+        desk.AroundLine(UUID(int=7), headline(updated=1), "codex-nightly", overlap=False),
+        desk.AroundLine(UUID(int=8), headline(deleted=2), "nightly-cleaner", overlap=True),
+    ),
+    may_decide=True,
+    waiting=3,
+)
+
+
+def change(view: desk.CardView, **card: Any) -> desk.CardView:
+    """The view with another card."""
+    return replace(view, card=view.card.model_copy(update=card))
+
+
+def with_files(*files: desk.FileView, **more: Any) -> desk.CardView:
+    """A card on these files with a note for each and no warnings."""
+    section = Section(code="files", notes=tuple(file_note(one) for one in files))
+    return replace(
+        change(CARD_VIEW, sections=(section,), warnings=(), headline=headline(updated=len(files))), files=files, **more
+    )
+
+
+_APPROVED = desk.DecisionView("approve", "owner@example.org", "", NOW - timedelta(minutes=1))
+_DECLINED = desk.DecisionView("decline", "owner@example.org", "Pin it in the lock file instead.", NOW)
+_MOVED = (desk.PinView(ref="refs/heads/main", seen=BASE, current=HEAD, holds=False, ahead=2),)
+STATES: dict[str, desk.CardView] = {
+    "moved": replace(CARD_VIEW, pins=_MOVED),
+    "executing": replace(CARD_VIEW, state="executing", decision=_APPROVED),
+    "executed": replace(CARD_VIEW, state="executed", decision=_APPROVED, outcome=desk.Outcome(commit=HEAD)),
+    "stale": replace(CARD_VIEW, state="stale", decision=_APPROVED, outcome=desk.Outcome(head=HEAD), pins=_MOVED),
+    "failed": replace(
+        CARD_VIEW,
+        state="failed",
+        decision=_APPROVED,
+        outcome=desk.Outcome(code="forbidden", message="The connection is revoked."),
+    ),
+    "declined": replace(CARD_VIEW, state="declined", decision=_DECLINED),
+    "cancelled": replace(CARD_VIEW, state="cancelled"),
+    "expired": replace(CARD_VIEW, state="expired", expires_at=NOW - timedelta(hours=1)),
+    "reader": replace(CARD_VIEW, may_decide=False),
+}
+
+ALL_KINDS = with_files(
+    file_view(b"assets/logo.png", b"\x89PNG\x00old", b"\x89PNG\x00newer"),
+    file_view(b"docs/empty.txt", None, b""),
+    file_view(
+        b"docs/new.py", None, b'import os\n\n\ndef main(path: str) -> None:\n    """Say it."""\n    print(path, 42)\n'
+    ),
+    file_view(b"docs/old.txt", b"one\ntwo\n", None),
+    file_view(b"docs/to.md", README_OLD, README_NEW, old_path=b"docs/from.md"),
+    file_view(b"run.sh", b"#!/bin/sh\n", b"#!/bin/sh\n", new_mode=0o100755),
+    file_view(b"same.txt", b"same\n", b"same\n", old_path=b"was.txt"),
+    file_view(b"win.txt", b"x\r\ny\r\nz\r\n", b"x\ny\nz\n"),
+    file_view(b"windows.txt", b"x\r\ny\r\nz\r\n", b"x\r\nY\r\nz\r\n"),
+    file_view(b"link", b"target", None, old_mode=0o120000),
+    file_view(b"latin1.txt", b"caf\xe9\n", b"caf\xe9 noir\n"),
+    file_view("путь/\u202eevil\n.py".encode(), b"a = 1\n", b"a = 2"),
+)
+
+HOSTILE = "<script>alert(1)</script>\"'>{{7*7}}\u202e\u200b\U000e0041&amp;"
+
+
+def hostile_card() -> desk.CardView:
+    """A card with an attack in every string that anybody but us wrote."""
+    path = HOSTILE.encode()
+    quoted = quote_path(path)
+    file = file_view(path, HOSTILE.encode() + b"\n", HOSTILE.encode() * 2 + b"\xff\n", old_path=path + b"2")
+    note = Note(code=HOSTILE, at=quoted, params={HOSTILE: HOSTILE})
+    card = ReviewCard(
+        headline=note,
+        agent_words={"reason": HOSTILE, "message": f"{HOSTILE}\n{HOSTILE}", HOSTILE: HOSTILE},
+        sections=(Section(code=HOSTILE, notes=(note, *(Note(code=code, at=quoted, params={}) for code in _CODES))),),
+        warnings=(note, *(Note(code=code, at=quoted, params=_PARAMS) for code in _WARNINGS)),
+    )
+    return replace(
+        CARD_VIEW,
+        project=HOSTILE,
+        repository=HOSTILE,
+        branch=HOSTILE,
+        connection=HOSTILE,
+        client=HOSTILE,
+        card=card,
+        pins=(desk.PinView(ref=HOSTILE, seen=BASE, current=NULL, holds=False),),
+        files=(file,),
+        commit_preview=HOSTILE,
+        decision=desk.DecisionView("decline", HOSTILE, HOSTILE, NOW),
+        outcome=desk.Outcome(commit=BASE, head=HEAD, code=HOSTILE, message=HOSTILE),
+        around=(desk.AroundLine(UUID(int=7), note, HOSTILE, overlap=True),),
+    )
+
+
+_CODES = ("file_created", "file_updated", "file_deleted", "file_renamed", "mode_changed")
+_WARNINGS = (
+    "becomes_executable",
+    "hidden_characters",
+    "line_ends_change",
+    "runs_or_redirects",
+    "looks_like_base64",
+    "binary_content",
+    "deletes_files",
+)
+_PARAMS = {"mode": HOSTILE, "count": 2, "where": "path", "lines": 3, "kind": "workflow", "bytes": 4}
+
+
+def inbox_line(number: int, **more: Any) -> desk.InboxLine:
+    """A waiting proposal."""
+    values: dict[str, Any] = {
+        "id": UUID(int=number),
+        "project": "orchard",
+        "repository": "storefront",
+        "connection": "claude-research",
+        "client": "Claude",
+        "state": "pending",
+        "created_at": NOW - timedelta(minutes=4),
+        "expires_at": NOW + timedelta(hours=23),
+        "ended_at": None,
+        "headline": headline(updated=2, executable=1, added=14, removed=3),
+        "message": "Pin install version",
+        "warnings": (),
+        "branch_moved": False,
+    }
+    return desk.InboxLine(**{**values, **more})
+
+
+def _note(code: str, **params: Any) -> Note:
+    return Note(code=code, at="a", params=params)
+
+
+INBOX = desk.InboxView(
+    now=NOW,
+    show="waiting",
+    counts={"waiting": 3, "decided": 8, "stale": 2, "ended": 1},
+    lines=(
+        inbox_line(
+            1,
+            repository="docs",
+            connection="codex-nightly",
+            client="Codex",
+            created_at=NOW - timedelta(hours=23),
+            expires_at=NOW + timedelta(minutes=40),
+            headline=headline(deleted=4, added=0, removed=180),
+            message="Housekeeping\n\nNobody links to these.",
+            warnings=(_note("deletes_files", count=4),),
+        ),
+        inbox_line(
+            2,
+            created_at=NOW - timedelta(minutes=20),
+            headline=headline(created=1, updated=17, added=412, removed=88),
+            message="Cart redesign is complete; tests pass",
+            branch_moved=True,
+        ),
+        inbox_line(
+            3,
+            warnings=(
+                _note("runs_or_redirects", kind="workflow"),
+                _note("runs_or_redirects", kind="build"),
+                _note("hidden_characters", count=1, where="content"),
+            ),
+        ),
+    ),
+)
+DECIDED = desk.InboxView(
+    now=NOW,
+    show="decided",
+    counts=INBOX.counts,
+    lines=tuple(
+        inbox_line(number, state=state, ended_at=NOW - timedelta(minutes=7 * number))
+        for number, state in enumerate(("executed", "declined", "failed", "executing"), 10)
+    ),
+    more=True,
+)
+NOTHING = desk.InboxView(now=NOW, show="waiting", counts={}, lines=())
+
+
+def connection_line(number: int, **more: Any) -> desk.ConnectionLine:
+    values: dict[str, Any] = {
+        "id": UUID(int=number),
+        "name": "claude-research",
+        "client": "Claude",
+        "granted_by": "owner@example.org",
+        "scopes": ("repo:read", "repo:propose"),
+        "repositories": ("orchard / storefront", "orchard / docs"),
+        "state": "live",
+        "created_at": NOW - timedelta(days=12),
+        "expires_at": None,
+        "last_at": NOW - timedelta(minutes=4),
+        "counts": {"pending": 2, "executed": 31, "declined": 3, "stale": 2},
+        "may_manage": True,
+    }
+    return desk.ConnectionLine(**{**values, **more})
+
+
+CONNECTIONS = desk.ConnectionsView(
+    now=NOW,
+    waiting=3,
+    lines=(
+        connection_line(21),
+        connection_line(22, name="codex-nightly", client="Codex", state="paused", expires_at=NOW + timedelta(days=30)),
+        connection_line(
+            23, name="old-bot", client="Cursor", state="revoked", counts={}, last_at=None, scopes=("repo:read",)
+        ),
+    ),
+)
+REPOSITORIES = desk.RepositoriesView(
+    now=NOW,
+    waiting=3,
+    lines=(
+        desk.RepositoryLine(UUID(int=31), "orchard", "docs", "live", True, 1, True),
+        desk.RepositoryLine(UUID(int=32), "orchard", "storefront", "live", True, 2, True),
+        desk.RepositoryLine(UUID(int=33), "vineyard", "press", "paused", False, 0, False),
+    ),
+)
+LEDGER = desk.LedgerView(
+    now=NOW,
+    waiting=3,
+    lines=tuple(
+        desk.LedgerLine(
+            seq=214 - number,
+            at=NOW - timedelta(seconds=731 * number),
+            kind=kind,
+            subject=str(PROPOSAL),
+            actor_kind=actor_kind,
+            actor=actor,
+            hash=f"{number:064x}"[::-1],
+        )
+        for number, (kind, actor_kind, actor) in enumerate(
+            (
+                ("proposal.executed", "system", "Placet"),
+                ("proposal.approved", "owner", "owner@example.org"),
+                ("proposal.submitted", "agent", "claude-research"),
+                ("agent.denied", "agent", "codex-nightly"),
+                ("connection.paused", "owner", "owner@example.org"),
+            )
+        )
+    ),
+    before=210,
+)
+
+SESSION = Session(
+    id=UUID(int=5),
+    person=UUID(int=6),
+    email="owner@example.org",
+    name="Olive Owner",
+    tenant=TENANT,
+    csrf="c5rf-token",
+    expires_at=NOW + timedelta(days=7),
+)
+
+
+class CraftedDesk:
+    """A desk that gives crafted views and keeps what it was asked."""
+
+    def __init__(self, **views: Any) -> None:
+        self.views = views
+        self.asked: list[tuple[Any, ...]] = []
+        self.answer: Callable[[], Any] = lambda: desk.DecisionResult(PROPOSAL, "executed", replayed=False)
+
+    async def inbox(self, _actor: Actor, show: desk.Show) -> desk.InboxView:
+        view: desk.InboxView = self.views.get("inbox", INBOX if show == "waiting" else DECIDED)
+        return replace(view, show=show)
+
+    async def card(self, _actor: Actor, proposal_id: UUID) -> desk.CardView:
+        cards = self.views.get("cards", {PROPOSAL: CARD_VIEW})
+        if proposal_id not in cards:
+            raise Refusal(Code.NOT_FOUND, desk.NO_PROPOSAL)
+        found: desk.CardView = cards[proposal_id]
+        return found
+
+    async def decide(self, actor: Actor, *sent: Any) -> Any:
+        self.asked.append((actor.tenant, *sent))
+        return self.answer()
+
+    async def connections(self, _actor: Actor) -> desk.ConnectionsView:
+        view: desk.ConnectionsView = self.views.get("connections", CONNECTIONS)
+        return view
+
+    async def connection_action(self, actor: Actor, *sent: Any) -> tuple[UUID, ...]:
+        self.asked.append((actor.tenant, *sent))
+        late: tuple[UUID, ...] = self.views.get("late", ())
+        return late
+
+    async def repositories(self, _actor: Actor) -> desk.RepositoriesView:
+        view: desk.RepositoriesView = self.views.get("repositories", REPOSITORIES)
+        return view
+
+    async def repository_action(self, actor: Actor, *sent: Any) -> None:
+        self.asked.append((actor.tenant, *sent))
+
+    async def ledger(self, _actor: Actor, before: int | None, most: int) -> desk.LedgerView:
+        self.asked.append((before, most))
+        view: desk.LedgerView = self.views.get("ledger", LEDGER)
+        return view
+
+
+def crafted_app(crafted: CraftedDesk) -> Starlette:
+    """The desk's own handlers and templates for a signed-in person, without guard and database."""
+    parts = Parts(database=SimpleNamespace(), issuer=ISSUER, ports=None, desk=crafted)  # type: ignore[arg-type]
+    by_path: dict[str, list[Endpoint]] = {}
+    for endpoint in ENDPOINTS:
+        by_path.setdefault(endpoint.path, []).append(endpoint)
+    return Starlette(
+        routes=[
+            Route(path, _handler(endpoint, parts), methods=[endpoint.method])
+            for path, endpoints in by_path.items()
+            for endpoint in endpoints
+        ]
+    )
+
+
+def _handler(endpoint: Endpoint, parts: Parts) -> Any:
+    async def answer(request: Any) -> Any:
+        call = Call(request, parts, "browser", actor=SESSION.actor, session=SESSION)
+        try:
+            return await endpoint.handler(call)
+        except Refusal as refusal:
+            return error_page(call, refusal) if endpoint.page else refusal_response(refusal)
+
+    return answer
