@@ -287,6 +287,26 @@ async def test_no_means_no_and_stays_no(house: House, home: Tenant, ada: Browser
     assert await house.entries(home.id, agent.id) == ["connection.denied"]
 
 
+async def test_a_private_address_gets_its_answer_as_it_is(house: House, ada: Browser) -> None:
+    uri = "cursor://anysphere.cursor-mcp/oauth/callback"
+    agent = await house.agent(uri)
+    page = await ada.get(agent.url())
+    assert uri in page.text
+    answered = await ada.post("/oauth/authorize", {"request": hidden(page, "request"), "answer": "deny"})
+    assert answered.headers["location"].startswith(f"{uri}?error=access_denied&")
+
+
+async def test_who_was_signed_out_meanwhile_answers_nothing(
+    house: House, home: Tenant, ada: Browser, agent: Agent
+) -> None:
+    secret = await agent.ask(ada)
+    await ada.post("/sign-out", {})
+    refused = await approve(ada, secret, home.repositories[0])
+    assert refused.status_code == 401
+    assert "location" not in refused.headers
+    assert await codes(house, home) == 0
+
+
 async def test_a_page_that_waited_longer_than_ten_minutes_is_worth_nothing(
     house: House, home: Tenant, ada: Browser, agent: Agent
 ) -> None:
@@ -400,6 +420,8 @@ async def test_a_second_consent_replaces_the_grants_and_narrows_older_tokens(
     [row] = await house.rows(home.id, select(connection))
     assert (row.scopes, row.version) == (["repo:read"], 2)
     assert (await agent.call(tokens["access_token"])).json()["scopes"] == ["repo:read"]
+    wider = await agent.refresh(tokens["refresh_token"], scope="repo:propose")
+    assert wider.json()["error"] == "invalid_scope"
     refreshed = (await agent.refresh(tokens["refresh_token"])).json()
     assert refreshed["scope"] == "repo:read"
 
