@@ -1,21 +1,58 @@
-"""What every test may use: a real PostgreSQL with the real schema, one database per test process."""
+"""What every test may use: a real PostgreSQL with the real schema, one database per test process.
 
+The controller of a run starts one embedded PostgreSQL for all of its processes, unless PLACET_TEST_DATABASE_URL names
+a server where databases and roles may be made, and migrates a template once; each process copies that.
+"""
+
+import asyncio
 import os
+import re
 import secrets
-from collections.abc import AsyncIterator
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import asyncpg
 import pytest
-from alembic import command
-from alembic.config import Config
 from sqlalchemy.engine import make_url
 
 from service.kit.database import Database
+from service.kit.postgres import ADMIN, EmbeddedPostgres
 from service.repositories.placement import Storage
+from service.up.database import migrate
 from tests.stage import House, Stage, Web, open_web
 
 ROOT = Path(__file__).parent.parent
+CLUSTER, TEMPLATE = "PLACET_TEST_DATABASE_URL", "PLACET_TEST_TEMPLATE"
+# Where the named program is missing, a test of it says so and is skipped; where everything was to be there, it fails.
+NO_SKIP = "PLACET_NO_SKIP"
+OPTIONAL = re.compile(r"\b(redis|chromium|strace)\b", re.IGNORECASE)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput") or config.option.collectonly:
+        return
+    if CLUSTER not in os.environ:
+        folder = tempfile.mkdtemp(prefix="placet-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        server = EmbeddedPostgres(Path(folder))
+        server.start()
+        config.add_cleanup(server.stop)
+        _set(config, CLUSTER, server.url(ADMIN))
+    name = f"placet_template_{secrets.token_hex(6)}"
+    asyncio.run(_administer(f"CREATE DATABASE {name}"))
+    config.add_cleanup(lambda: asyncio.run(_administer(f"DROP DATABASE {name} WITH (FORCE)")))
+    migrate(_url(name))
+    _set(config, TEMPLATE, name)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    if report.skipped and NO_SKIP in os.environ and OPTIONAL.search(str(report.longrepr)):
+        report.outcome, report.longrepr = "failed", f"skipped where nothing may be: {report.longrepr}"
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -26,29 +63,35 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="session")
 def cluster_url() -> str:
     """A PostgreSQL in which databases can be made."""
-    return os.environ["DATABASE_URL"]
+    return os.environ[CLUSTER]
 
 
 @pytest.fixture(scope="session")
 async def database_url(cluster_url: str) -> AsyncIterator[str]:
     """A fresh database with the whole schema, dropped at the end."""
-    base = make_url(cluster_url)
     name = f"placet_test_{secrets.token_hex(6)}"
-    admin = await asyncpg.connect(dsn=base.set(drivername="postgresql").render_as_string(hide_password=False))
-    await admin.execute(f"CREATE DATABASE {name}")
-    url = base.set(database=name).render_as_string(hide_password=False)
-    await migrate(url)
-    yield url
-    await admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    await admin.close()
+    await _administer(f"CREATE DATABASE {name} TEMPLATE {os.environ[TEMPLATE]}")
+    yield _url(name)
+    await _administer(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-async def migrate(url: str) -> None:
-    import anyio.to_thread
+async def _administer(statement: str) -> None:
+    url = make_url(os.environ[CLUSTER]).set(drivername="postgresql")
+    admin = await asyncpg.connect(dsn=url.render_as_string(hide_password=False))
+    try:
+        await admin.execute(statement)
+    finally:
+        await admin.close()
 
-    config = Config(ROOT / "migrations" / "alembic.ini")
-    config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
-    await anyio.to_thread.run_sync(command.upgrade, config, "head")
+
+def _url(database: str) -> str:
+    return make_url(os.environ[CLUSTER]).set(database=database).render_as_string(hide_password=False)
+
+
+def _set(config: pytest.Config, name: str, value: str) -> None:
+    """Tell the other processes of this run."""
+    os.environ[name] = value
+    config.add_cleanup(lambda: os.environ.pop(name, None))
 
 
 @pytest.fixture

@@ -13,3 +13,5 @@ data_dir = click.option(
     help="Where `placet up` keeps its data.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON, for scripts.")
+project_option = click.option("--project", help="Name or id; not needed where there is only one.")
+tenant_option = click.option("--tenant", help="Name or id; not needed where there is only one.")

@@ -14,9 +14,10 @@ from typing import Final
 from limits import RateLimitItem, RateLimitItemPerSecond
 from limits.aio.storage import MemoryStorage, RedisStorage
 from limits.aio.strategies import MovingWindowRateLimiter
+from redis.asyncio import ConnectionPool
+from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
-from redis.retry import Retry
 
 from service.kit.errors import Code, Refusal
 
@@ -45,7 +46,8 @@ class Limits:
 
     def __init__(self, redis_url: str | None = None) -> None:
         self._alone = MovingWindowRateLimiter(MemoryStorage())
-        self._shared = None if redis_url is None else MovingWindowRateLimiter(_redis(redis_url))
+        self._pool = None if redis_url is None else _pool(redis_url)
+        self._shared = None if self._pool is None else MovingWindowRateLimiter(_storage(self._pool))
         self._paused_until = 0.0
 
     async def take(self, quota: Quota, caller: str) -> None:
@@ -59,6 +61,11 @@ class Limits:
             wait = await _wait(self._alone, quota.item(ALONE_DIVISOR if self._shared else 1), caller)
         if wait:
             raise Refusal(Code.RATE_LIMITED, "This was asked too often.", limit=quota.amount, retry_after=wait)
+
+    async def close(self) -> None:
+        """Let go of the connections to Redis."""
+        if self._pool:
+            await self._pool.aclose()
 
     async def _ask_shared(self, quota: Quota, caller: str) -> int | None:
         """Seconds to wait as Redis counts; None without an answer."""
@@ -91,12 +98,17 @@ async def _wait(limiter: MovingWindowRateLimiter, item: RateLimitItem, caller: s
     return max(1, math.ceil(stats.reset_time - time.time()))
 
 
-def _redis(url: str) -> RedisStorage:
+def _pool(url: str) -> ConnectionPool:
+    return ConnectionPool.from_url(
+        url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS, retry=Retry(NoBackoff(), 0)
+    )
+
+
+def _storage(pool: ConnectionPool) -> RedisStorage:
+    # The pool knows the address; the options of the storage are typed narrower than they are.
     return RedisStorage(
-        f"async+{url}",
+        "async+redis://",
         implementation="redispy",
         key_prefix="placet",
-        socket_timeout=REDIS_SECONDS,
-        socket_connect_timeout=REDIS_SECONDS,
-        retry=Retry(NoBackoff(), 0),  # type: ignore[arg-type]  # passed through to redis.asyncio
+        connection_pool=pool,  # type: ignore[arg-type]
     )

@@ -19,7 +19,6 @@ from service.identity.clients import AUTH_METHODS
 from service.identity.redirects import form_source, is_local, receiver
 from service.identity.registration import register
 from service.identity.wire import SCOPES, Answer, Posted
-from service.kit.canonical import check_strings
 from service.kit.errors import Code, Refusal
 
 REGISTRATIONS: Final = Quota("register", 30, 60)
@@ -32,8 +31,9 @@ _ERRORS: Final = {
     Code.RATE_LIMITED: "too_many_requests",
     Code.UNAVAILABLE: "temporarily_unavailable",
     Code.STORAGE_FULL: "temporarily_unavailable",
+    Code.PAYLOAD_TOO_LARGE: "invalid_request",
 }
-"""What of a refusal is not `invalid_request` to an OAuth client."""
+"""Refusals that keep their status; any other is 400 `invalid_request` to an OAuth client."""
 
 
 async def server_metadata(call: Call) -> Response:
@@ -82,7 +82,8 @@ def oauth_answer(handler: Callable[[Call], Awaitable[Answer]]) -> Handler:
             given = await handler(call)
         except Refusal as refusal:
             body = {"error": _ERRORS.get(refusal.code, "invalid_request"), "error_description": refusal.message}
-            return json_response(body, refusal.code.value.status, {**CORS_HEADERS, **retry(refusal)})
+            status = refusal.code.value.status if refusal.code in _ERRORS else 400
+            return json_response(body, status, {**CORS_HEADERS, **retry(refusal)})
         return json_response(given.body, given.status, {**CORS_HEADERS, **given.headers})
 
     return answer
@@ -192,7 +193,8 @@ def _query(call: Call) -> dict[str, list[str]]:
         raise Refusal(Code.INVALID_REQUEST, "The address cannot be read.") from None
     found: dict[str, list[str]] = {}
     for name, value in pairs:
-        check_strings([name, value], "address")
+        if "\0" in name + value:
+            raise Refusal(Code.INVALID_REQUEST, "The address contains a NUL character.")
         found.setdefault(name, []).append(value)
     return found
 

@@ -185,10 +185,12 @@ class _RefreshGrant(RefreshTokenGrant):
     TOKEN_ENDPOINT_AUTH_METHODS: ClassVar[list[str]] = list(AUTH_METHODS)
     INCLUDE_NEW_REFRESH_TOKEN = True
     server: "_Server"
+    _standing: Standing | None = None
 
     def authenticate_refresh_token(self, refresh_token: str) -> Credential | None:
-        found = self.server.unless_misused(tokens.take_refresh(self.server.db, refresh_token, self._client()))
-        if found is None or tokens.find_standing(self.server.db, found.connection) is None:
+        found = self.server.unless_misused(tokens.take_refresh(self.server.db, refresh_token, self.request.client))
+        self._standing = found and tokens.find_standing(self.server.db, found.connection)
+        if found is None or self._standing is None:
             return None
         asked = self.request.payload.datalist.get("resource")
         if asked and self.server.site.audience(asked) != found.resource:
@@ -196,14 +198,10 @@ class _RefreshGrant(RefreshTokenGrant):
         return found
 
     def authenticate_user(self, refresh_token: Credential) -> Standing | None:
-        return tokens.find_standing(self.server.db, refresh_token.connection)
+        return self._standing
 
     def revoke_old_credential(self, refresh_token: Credential) -> None:
         tokens.mark_rotated(self.server.db, refresh_token)
-
-    def _client(self) -> Client:
-        client: Client = self.request.client
-        return client
 
 
 class _Proof(CodeChallenge):

@@ -11,7 +11,7 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 from authlib.oauth2.rfc6749 import AuthorizationCodeMixin, TokenMixin
-from sqlalchemy import Connection, Row, Table, delete, func, or_, select, update
+from sqlalchemy import Connection, Row, Table, Text, cast, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from service.grants.tables import connection
@@ -187,10 +187,9 @@ def end_family(db: Connection, family: UUID) -> bool:
 def _held(db: Connection, table: Table, secret: str) -> Row[Any] | None:
     """The row of this secret as it is once nobody else works on its family."""
     mine = table.c.hash == secret_hash(secret)
-    family = db.scalar(select(table.c.family).where(mine))
-    if family is None:
+    key = func.hashtextextended(cast(table.c.family, Text), 0)
+    if db.execute(select(func.pg_advisory_xact_lock(key)).where(mine)).first() is None:
         return None
-    db.execute(select(func.pg_advisory_xact_lock(int.from_bytes(family.bytes[:8], signed=True))))
     return db.execute(select(table, (table.c.expires_at > _NOW).label("fresh")).where(mine)).one_or_none()
 
 

@@ -10,6 +10,10 @@ from authlib.oauth2.rfc6749 import OAuth2Payload, OAuth2Request
 from authlib.oauth2.rfc6749.errors import InvalidRequestError
 
 SCOPES: Final = ("repo:read", "repo:propose")
+_DESCRIPTIONS: Final = {
+    "invalid_grant": "The code or token is unknown, used, expired or revoked, or another client's.",
+}
+"""What Authlib leaves without words."""
 _REPEATABLE: Final = frozenset({"resource"})  # RFC 8707, 2
 
 
@@ -115,7 +119,10 @@ def answer(issuer: str, status: int, body: Any, headers: Iterable[tuple[str, str
     if location is not None:
         return Answer(303, {}, rest, add_params_to_uri(location, [("iss", issuer)]))
     rest.pop("content-type", None)
-    return Answer(status, dict(body), rest)
+    given = dict(body)
+    if "error" in given:
+        given.setdefault("error_description", _DESCRIPTIONS.get(given["error"], "The request was refused."))
+    return Answer(status, given, rest)
 
 
 def error_answer(issuer: str, error: OAuth2Error) -> Answer:

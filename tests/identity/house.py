@@ -97,7 +97,7 @@ class Agent:
     def challenge(self) -> str:
         return base64.urlsafe_b64encode(hashlib.sha256(self.verifier.encode()).digest()).decode().rstrip("=")
 
-    def url(self, **changes: Any) -> str:
+    def url(self, issuer: str = ISSUER, **changes: Any) -> str:
         """The authorization request, with parameters changed; None leaves one out."""
         query = {
             "response_type": "code",
@@ -105,13 +105,13 @@ class Agent:
             "redirect_uri": self.redirect_uri,
             "scope": "repo:read repo:propose",
             "state": "s t&ate",
-            "resource": f"{ISSUER}/mcp",
+            "resource": f"{issuer}/mcp",
             "code_challenge": self.challenge,
             "code_challenge_method": "S256",
             **changes,
         }
         present = {name: value for name, value in query.items() if value is not None}
-        return f"{ISSUER}/oauth/authorize?{urlencode(present, doseq=True)}"
+        return f"{issuer}/oauth/authorize?{urlencode(present, doseq=True)}"
 
     async def ask(self, browser: Browser, **changes: Any) -> str:
         """Open the consent page and give its secret."""
@@ -123,9 +123,9 @@ class Agent:
         """Ask, and let the person say yes to one repository."""
         return sent_back(await approve(browser, await self.ask(browser, **changes), where))
 
-    async def post(self, path: str, form: dict[str, Any], **headers: str) -> httpx.Response:
+    async def post(self, path: str, form: dict[str, Any], **headers: Any) -> httpx.Response:
         proof = {"client_id": self.id} | ({"client_secret": self.secret} if self.secret else {})
-        return await self.http.post(f"{ISSUER}/oauth/{path}", data={**proof, **form}, headers=headers)
+        return await self.http.post(f"/oauth/{path}", data={**proof, **form}, headers=headers)
 
     async def redeem(self, code: str, **changes: Any) -> httpx.Response:
         form = {
@@ -148,7 +148,7 @@ class Agent:
         return tokens
 
     async def call(self, token: str) -> httpx.Response:
-        return await self.http.post(f"{ISSUER}/mcp", headers={"authorization": f"Bearer {token}"})
+        return await self.http.post("/mcp", headers={"authorization": f"Bearer {token}"})
 
 
 async def approve(browser: Browser, secret: str, *where: UUID, **changes: Any) -> httpx.Response:
@@ -161,7 +161,7 @@ async def approve(browser: Browser, secret: str, *where: UUID, **changes: Any) -
         "repository": [str(one) for one in where],
         **changes,
     }
-    return await browser.post(f"{ISSUER}/oauth/authorize", form)
+    return await browser.post("/oauth/authorize", form)
 
 
 @dataclass
@@ -171,6 +171,7 @@ class House:
     parts: Parts
     owner_db: Database
     http: httpx.AsyncClient
+    transport: httpx.ASGITransport
 
     async def tenant(self, repositories: int = 1) -> Tenant:
         """A tenant with one project and its repositories."""
@@ -210,7 +211,7 @@ class House:
     async def agent(self, redirect_uri: str = CALLBACK, method: str = "none", name: str = "An agent") -> Agent:
         """A client that registered itself."""
         metadata = {"redirect_uris": [redirect_uri], "token_endpoint_auth_method": method, "client_name": name}
-        response = await self.http.post(f"{ISSUER}/oauth/register", json=metadata)
+        response = await self.http.post("/oauth/register", json=metadata)
         assert response.status_code == 201, response.text
         body = response.json()
         return Agent(self.http, body["client_id"], redirect_uri, body.get("client_secret"))

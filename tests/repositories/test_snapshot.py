@@ -204,12 +204,12 @@ def test_a_folder_whose_tree_is_lost_lists_as_empty(repository: Path) -> None:
 def test_a_blob_is_read_with_its_size(repository: Path, odd: Oid) -> None:
     read = Snapshot(repository)
     oid = read.entry(odd, b"\xff\xfe").oid
-    assert (read.blob(oid), read.size(oid)) == (b"needle\nhay\n", 11)
+    assert (read.blob(oid), read.blob_size(oid)) == (b"needle\nhay\n", 11)
     for other in (odd, NULL):
         with pytest.raises(BadObject):
             read.blob(other)
         with pytest.raises(BadObject):
-            read.size(other)
+            read.blob_size(other)
 
 
 def _bomb(repository: Path) -> Oid:

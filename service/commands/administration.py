@@ -1,0 +1,166 @@
+"""What administration commands share: they reach the database as the role that owns it, and answer people with tables
+and scripts with JSON.
+"""
+
+import asyncio
+import functools
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from uuid import UUID
+
+import click
+from rich.console import Console
+from rich.table import Table as ShownTable
+from sqlalchemy import Row, Table, select
+
+from service.commands.options import as_json, data_dir
+from service.grants.tables import project, tenant
+from service.kit.actor import SERVICE_TENANT
+from service.kit.database import Bound, Database
+from service.kit.errors import Code, Refusal
+from service.repositories.placement import Storage
+from service.up.place import Place, Reach
+
+PIPE_WIDTH = 240
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Office:
+    """Where a command works: the database as `placet_owner`, and the repositories of this host."""
+
+    database: Database
+    storage: Storage
+    issuer: str | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command found or did: rows for a table, or one sentence; `data` is the same for scripts."""
+
+    data: list[dict[str, Any]] | dict[str, Any]
+    sentence: str = ""
+
+
+Work = Callable[Concatenate[Office, P], Awaitable[Answer]]
+
+
+def administers(work: Work[P]) -> Callable[..., None]:
+    """Make a command of what works in the office: adds --data-dir and --json, shows the answer."""
+
+    @data_dir
+    @as_json
+    @functools.wraps(work)
+    def command(*args: Any, data_dir: Path, as_json: bool, **options: Any) -> None:
+        with reach(data_dir) as found:
+            answer = within(found, functools.partial(work, *args, **options))
+        show(answer, as_json=as_json)
+
+    return command
+
+
+@contextmanager
+def reach(data_dir: Path) -> Iterator[Reach]:
+    """The service's state, wherever it is kept. Raises as `Place.reach`."""
+    with Place(data_dir.resolve()).reach() as found:
+        yield found
+
+
+def within(found: Reach, work: Callable[[Office], Awaitable[T]]) -> T:
+    """Do asynchronous work in the office."""
+
+    async def run() -> T:
+        database = Database(found.database_url, "placet_owner", size=2)
+        try:
+            return await work(Office(database, Storage(found.repositories), found.issuer))
+        finally:
+            await database.close()
+
+    return asyncio.run(run())
+
+
+def show(answer: Answer, *, as_json: bool) -> None:
+    """Print the answer."""
+    if as_json:
+        click.echo(json.dumps(answer.data, ensure_ascii=False))
+    elif isinstance(answer.data, list) and answer.data:
+        Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(_table(answer.data))
+    else:
+        click.echo(answer.sentence or "Nothing there.")
+
+
+async def the_tenant(office: Office, given: str | None) -> UUID:
+    """The tenant with this name or id; without one, the only tenant there is.
+
+    Raises:
+        Refusal: NOT_FOUND; INVALID_ARGUMENT where there are several and none is named.
+    """
+    async with office.database.directory() as tx:
+        ordered = select(tenant.c.id, tenant.c.name).where(tenant.c.id != SERVICE_TENANT).order_by(tenant.c.name)
+        rows = (await tx.execute(ordered)).all()
+    fitting = [row for row in rows if given in {None, row.name, str(row.id)}]
+    if len(fitting) == 1:
+        found: UUID = fitting[0].id
+        return found
+    if fitting:
+        names = ", ".join(row.name for row in rows)
+        raise Refusal(Code.INVALID_ARGUMENT, f"There are several tenants: name one with --tenant ({names}).")
+    raise Refusal(Code.NOT_FOUND, "There is no such tenant." if given else "There is no tenant: add one first.")
+
+
+async def find(tx: Bound, table: Table, given: str) -> Row[Any]:
+    """The row with this name or id.
+
+    Raises:
+        Refusal: NOT_FOUND; INVALID_ARGUMENT for a name that several have.
+    """
+    which = table.c.id == UUID(given) if _is_id(given) else table.c.name == given
+    rows = (await tx.execute(select(table).where(which))).all()
+    if len(rows) > 1:
+        raise Refusal(Code.INVALID_ARGUMENT, f"Several have the name {given}: use the id.")
+    if not rows:
+        raise Refusal(Code.NOT_FOUND, f"There is no such {table.name}.")
+    return rows[0]
+
+
+async def the_project(tx: Bound, given: str | None) -> Row[Any]:
+    """The project with this name or id; without one, the only one of the tenant.
+
+    Raises:
+        Refusal: NOT_FOUND; INVALID_ARGUMENT where none is named and there is not exactly one.
+    """
+    if given is not None:
+        return await find(tx, project, given)
+    rows = (await tx.execute(select(project))).all()
+    if len(rows) != 1:
+        raise Refusal(Code.INVALID_ARGUMENT, "There is not exactly one project: name one with --project.")
+    return rows[0]
+
+
+def _is_id(given: str) -> bool:
+    try:
+        UUID(given)
+    except ValueError:
+        return False
+    return True
+
+
+def _table(rows: list[dict[str, Any]]) -> ShownTable:
+    table = ShownTable(box=None, pad_edge=False, header_style="bold")
+    for name in rows[0]:
+        table.add_column(name.replace("_", " "), overflow="fold", no_wrap=name.endswith("id"))
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row.values()))
+    return table
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "" if value is None else str(value).replace("[", "\\[")

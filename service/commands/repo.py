@@ -1,0 +1,146 @@
+"""Repositories: brought in whole, found by name, and the switch that lets agents propose."""
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from sqlalchemy import select
+
+from service.commands.administration import (
+    Answer,
+    Office,
+    administers,
+    find,
+    reach,
+    show,
+    the_project,
+    the_tenant,
+    within,
+)
+from service.commands.options import as_json, data_dir, project_option, tenant_option
+from service.commands.states import add_states
+from service.contract.names import check_name
+from service.grants.manage import add_repository, let_agents_propose
+from service.grants.tables import project as projects
+from service.kit.actor import system
+from service.kit.errors import Code, Refusal
+from service.repositories.intake import import_repository
+from service.repositories.placement import FIRST_SHARD
+from service.repositories.tables import repository
+
+
+@click.group
+def repo() -> None:
+    """Git repositories."""
+
+
+@repo.command("import")
+@click.argument("source", metavar="PATH-OR-URL")
+@click.option("--name", help="What it shall be called; without it, as its source.")
+@project_option
+@tenant_option
+@data_dir
+@as_json
+def import_(
+    source: str, name: str | None, project: str | None, tenant: str | None, data_dir: Path, as_json: bool
+) -> None:
+    """Bring a repository in, with all branches and tags. Agents may not propose in it until somebody says so."""
+    with reach(data_dir) as found:
+        room = within(found, lambda office: _room_for(office, name or _name_of(source), project, tenant))
+        # Outside of any event loop, so that Ctrl-C ends it at once.
+        _copy(source, room.path)
+        try:
+            answer = within(found, lambda office: _enter(office, room))
+        except BaseException:
+            shutil.rmtree(room.path, ignore_errors=True)
+            raise
+    show(answer, as_json=as_json)
+
+
+@repo.command("list")
+@tenant_option
+@administers
+async def list_(office: Office, tenant: str | None) -> Answer:
+    """Show the repositories of a tenant."""
+    columns = repository.c
+    chosen = select(
+        columns.id, columns.name, projects.c.name.label("project"), columns.state, columns.agents_may_propose
+    ).join(projects, projects.c.id == columns.project)
+    async with office.database.bound(await the_tenant(office, tenant)) as tx:
+        rows = (await tx.execute(chosen.order_by(projects.c.name, columns.name))).mappings().all()
+    return Answer([{**row, "id": str(row["id"])} for row in rows], "No repository yet: placet repo import PATH-OR-URL")
+
+
+@repo.command("agents-may-propose")
+@click.argument("name_or_id")
+@click.argument("switch", type=click.Choice(("on", "off")))
+@tenant_option
+@administers
+async def agents_may_propose(office: Office, name_or_id: str, switch: str, tenant: str | None) -> Answer:
+    """Let agents propose in a repository, or no longer."""
+    tenant_id = await the_tenant(office, tenant)
+    async with office.database.bound(tenant_id) as tx:
+        row = await find(tx, repository, name_or_id)
+        await let_agents_propose(tx, system(tenant_id), row.id, on=switch == "on")
+    data = {"id": str(row.id), "agents_may_propose": switch == "on"}
+    return Answer(data, f"Agents {'may' if switch == 'on' else 'may not'} propose in {row.name}.")
+
+
+add_states(repo, repository)
+
+
+@dataclass(frozen=True)
+class _Room:
+    """Where a new repository goes."""
+
+    tenant: UUID
+    project: UUID
+    repository: UUID
+    name: str
+    path: Path
+
+
+async def _room_for(office: Office, name: str, project: str | None, tenant: str | None) -> _Room:
+    """Look for a free name before anything is copied."""
+    tenant_id, repository_id = await the_tenant(office, tenant), uuid4()
+    check_name(name, "name")
+    async with office.database.bound(tenant_id) as tx:
+        project_id = (await the_project(tx, project)).id
+        taken = (repository.c.project == project_id) & (repository.c.name == name)
+        if await tx.scalar(select(repository.c.id).where(taken)):
+            raise Refusal(Code.NAME_TAKEN, f"There is a repository {name} already: choose another name with --name.")
+    path = office.storage.path(FIRST_SHARD, tenant_id, repository_id)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return _Room(tenant_id, project_id, repository_id, name, path)
+
+
+async def _enter(office: Office, room: _Room) -> Answer:
+    async with office.database.bound(room.tenant) as tx:
+        await add_repository(tx, system(room.tenant), room.project, room.repository, room.name)
+    data = {"id": str(room.repository), "name": room.name, "path": str(room.path)}
+    return Answer(data, f"{room.name} is here: {room.repository}")
+
+
+def _copy(source: str, path: Path) -> None:
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        known: dict[str, TaskID] = {}
+
+        def told(phase: str, done: int, of: int) -> None:
+            if phase not in known:
+                known[phase] = bars.add_task(phase)
+            bars.update(known[phase], completed=done, total=of)
+
+        import_repository(source, path, told)
+
+
+def _name_of(source: str) -> str:
+    """The last word of a path or an address, without `.git`."""
+    words = re.split(r"[/:\\]", str(Path(source).resolve()) if Path(source).exists() else source.rstrip("/"))
+    return words[-1].removesuffix(".git").removesuffix(".bundle") or words[-1]
