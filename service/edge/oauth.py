@@ -10,8 +10,18 @@ from starlette.responses import Response
 
 from service.edge.cors import CORS_HEADERS, answer_preflight
 from service.edge.errors import json_response, retry
-from service.edge.guard import FIELDS_MOST, Call, Endpoint, Handler
+from service.edge.guard import FIELDS_MOST, Call, Docs, Endpoint, Handler
 from service.edge.limits import Quota, caller_address
+from service.edge.oauth_docs import (
+    Nothing,
+    RegistrationAnswer,
+    RegistrationRequest,
+    ResourceMetadata,
+    RevocationRequest,
+    ServerMetadata,
+    TokenAnswer,
+    TokenRequest,
+)
 from service.edge.pages import PAGE_HEADERS, page
 from service.edge.signin import sign_in_first
 from service.identity import authorization, consent
@@ -61,6 +71,7 @@ def resource_metadata(path: str) -> Handler:
     """Protected resource metadata (RFC 9728) of the endpoint at this path."""
 
     async def answer(call: Call) -> Response:
+        """Protected resource metadata (RFC 9728)."""
         document = {
             "resource": call.parts.issuer + path,
             "resource_name": "Placet",
@@ -209,19 +220,39 @@ async def _posted(call: Call) -> Posted:
     return Posted(await call.form(), call.request.headers.get("authorization", ""))
 
 
-def _for_programs(method: Literal["GET", "POST"], path: str, permission: str, handler: Handler) -> tuple[Endpoint, ...]:
-    return Endpoint(method, path, permission, handler), Endpoint("OPTIONS", path, permission, answer_preflight)
+def _for_programs(
+    method: Literal["GET", "POST"], path: str, permission: str, handler: Handler, docs: Docs
+) -> tuple[Endpoint, ...]:
+    preflight = Endpoint("OPTIONS", path, permission, answer_preflight)
+    return Endpoint(method, path, permission, handler, docs=docs), preflight
 
 
-_RESOURCE: Final = "/.well-known/oauth-protected-resource"
+def _resource(path: str, of: str) -> tuple[Endpoint, ...]:
+    address = f"/.well-known/oauth-protected-resource{path}"
+    return _for_programs("GET", address, "service.describe", resource_metadata(of), Docs({200: ResourceMetadata}))
+
+
+_FORM: Final = "application/x-www-form-urlencoded"
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
-    *_for_programs("GET", "/.well-known/oauth-authorization-server", "service.describe", server_metadata),
-    *_for_programs("GET", _RESOURCE, "service.describe", resource_metadata("/mcp")),
-    *_for_programs("GET", f"{_RESOURCE}/mcp", "service.describe", resource_metadata("/mcp")),
-    *_for_programs("GET", f"{_RESOURCE}/mcp/secure", "service.describe", resource_metadata("/mcp/secure")),
-    *_for_programs("POST", "/oauth/token", "oauth.token", exchange),
-    *_for_programs("POST", "/oauth/register", "oauth.register", register_client),
-    *_for_programs("POST", "/oauth/revoke", "oauth.revoke", revoke),
+    *_for_programs(
+        "GET",
+        "/.well-known/oauth-authorization-server",
+        "service.describe",
+        server_metadata,
+        Docs({200: ServerMetadata}),
+    ),
+    *_resource("", "/mcp"),
+    *_resource("/mcp", "/mcp"),
+    *_resource("/mcp/secure", "/mcp/secure"),
+    *_for_programs("POST", "/oauth/token", "oauth.token", exchange, Docs({200: TokenAnswer}, TokenRequest, _FORM)),
+    *_for_programs(
+        "POST",
+        "/oauth/register",
+        "oauth.register",
+        register_client,
+        Docs({201: RegistrationAnswer}, RegistrationRequest),
+    ),
+    *_for_programs("POST", "/oauth/revoke", "oauth.revoke", revoke, Docs({200: Nothing}, RevocationRequest, _FORM)),
     Endpoint("GET", "/oauth/authorize", "oauth.authorize", authorize, page=True),
     Endpoint("POST", "/oauth/authorize", "oauth.consent", decide, page=True),
 )
