@@ -202,6 +202,23 @@ class _Guarded:
         return error_page(call, refusal, headers)
 
 
+class Nowhere(_Guarded):
+    """Every address that is none, behind the same checks: a page for a person, JSON for a program."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__("", {}, parts)
+        self.browsers = True
+
+    async def answer(self, request: Request) -> Response:
+        call = Call(request, self.parts, "none")
+        page = "text/html" in request.headers.get("accept", "")
+        try:
+            await self._identify(call)
+        except Refusal as refusal:
+            return self._refused(call, refusal, page=page)
+        return self._refused(call, Refusal(Code.NOT_FOUND, "There is nothing at this address."), page=page)
+
+
 async def _check_forgery(call: Call) -> None:
     """A browser's change comes from our own page: same origin where it says one, and with its session's token."""
     origin = call.request.headers.get("origin")
