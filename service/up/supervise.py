@@ -94,8 +94,7 @@ class Kept:
     async def _start(self) -> asyncio.subprocess.Process:
         with self.log.open("ab") as log:
             return await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", "-c", CHILD, str(os.getpid())),
-                *(sys.executable, "-I", "-m", "service.cli", *self.arguments),
+                *dying_with_us(sys.executable, "-I", "-m", "service.cli", *self.arguments),
                 env=dict(self.environment),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
@@ -125,6 +124,11 @@ class Kept:
         except TimeoutError:
             self.kill()
             await self.process.wait()
+
+
+def dying_with_us(*command: str) -> tuple[str, ...]:
+    """The command that runs this one and is killed when the thread that started it ends."""
+    return (sys.executable, "-I", "-S", "-c", CHILD, str(os.getpid()), *command)
 
 
 async def _either(*waits: Coroutine[Any, Any, Any]) -> None:
