@@ -5,10 +5,11 @@ from contextlib import asynccontextmanager
 
 import anyio.to_thread
 from starlette.applications import Starlette
+from starlette.types import Lifespan
 
 from service.contract.ports import Ports
 from service.edge import desk, health, mcp, oauth, signin
-from service.edge.guard import Endpoint, routes
+from service.edge.guard import Endpoint, Nowhere, routes
 from service.edge.limits import Limits
 from service.edge.mcp.cursors import SignedCursors
 from service.edge.parts import Parts
@@ -70,5 +71,11 @@ def create_app(settings: Settings) -> Starlette:
             yield
         await database.close()
 
-    parts = build_parts(settings, database, waiter)
-    return Starlette(routes=list(routes(ENDPOINTS, parts)), lifespan=lifespan)
+    return serve(build_parts(settings, database, waiter), lifespan)
+
+
+def serve(parts: Parts, lifespan: Lifespan[Starlette] | None = None) -> Starlette:
+    """Every route behind the guard."""
+    app = Starlette(routes=list(routes(ENDPOINTS, parts)), lifespan=lifespan)
+    app.router.default = Nowhere(parts)
+    return app

@@ -15,8 +15,8 @@ from service.contract.names import quote_path
 from service.contract.plan import Note, ReviewCard, Section
 from service.edge.desk import ENDPOINTS
 from service.edge.errors import refusal_response
-from service.edge.guard import Call, Endpoint
-from service.edge.pages import error_page
+from service.edge.guard import Call, Endpoint, Handler
+from service.edge.pages import error_page, page
 from service.edge.parts import Parts
 from service.identity.sessions import Session
 from service.kit.actor import Actor
@@ -235,7 +235,7 @@ _WARNINGS = (
     "runs_or_redirects",
     "looks_like_base64",
     "binary_content",
-    "deletes_files",
+    "deletes_file",
 )
 _PARAMS = {"mode": HOSTILE, "count": 2, "where": "path", "lines": 3, "kind": "workflow", "bytes": 4}
 
@@ -278,7 +278,7 @@ INBOX = desk.InboxView(
             expires_at=NOW + timedelta(minutes=40),
             headline=headline(deleted=4, added=0, removed=180),
             message="Housekeeping\n\nNobody links to these.",
-            warnings=(_note("deletes_files", count=4),),
+            warnings=(_note("deletes_file"),),
         ),
         inbox_line(
             2,
@@ -430,10 +430,43 @@ class CraftedDesk:
         return view
 
 
+_OFFERS = tuple(
+    SimpleNamespace(id=UUID(int=number), project="orchard", name=name, open=is_open, may_open=may_open)
+    for number, (name, is_open, may_open) in enumerate(
+        (("storefront", True, True), ("docs", False, True), ("press", False, False)), 31
+    )
+)
+ASKING: dict[str, tuple[str, dict[str, Any]]] = {
+    "sign-in": ("signin.html", {"link": "plt_0_link", "problem": None}),
+    "sign-in-how": ("signin.html", {"link": "", "problem": "This link was used before."}),
+    "consent": (
+        "consent.html",
+        {
+            "waiting": SimpleNamespace(client_name="Claude", tenant_name="orchard", offers=_OFFERS),
+            "problem": None,
+            "receiver": "http://localhost:33418/callback",
+            "local": True,
+            "scopes": ("read the repositories you choose", "propose changes, which you decide on"),
+            "secret": "plt_0_request",
+            "form": {"name": ["Claude"], "lifetime": ["30d"], "repository": [str(_OFFERS[0].id)]},
+            "lifetimes": {"30d": "30 days", "": "until you revoke it"},
+            "may_propose": True,
+        },
+    ),
+    "not-connected": (
+        "oauth_error.html",
+        {"error": {"code": "invalid_request", "message": "The address for the answer is not a registered one."}},
+    ),
+}
+"""Pages of one question, which others fill: template and values."""
+
+
 def crafted_app(crafted: CraftedDesk) -> Starlette:
     """The desk's own handlers and templates for a signed-in person, without guard and database."""
     parts = Parts(database=SimpleNamespace(), issuer=ISSUER, ports=None, desk=crafted)  # type: ignore[arg-type]
-    by_path: dict[str, list[Endpoint]] = {}
+    by_path: dict[str, list[Endpoint]] = {
+        f"/asking/{name}": [Endpoint("GET", f"/asking/{name}", "", _asking(name))] for name in ASKING
+    }
     for endpoint in ENDPOINTS:
         by_path.setdefault(endpoint.path, []).append(endpoint)
     return Starlette(
@@ -443,6 +476,14 @@ def crafted_app(crafted: CraftedDesk) -> Starlette:
             for endpoint in endpoints
         ]
     )
+
+
+def _asking(name: str) -> Handler:
+    async def answer(call: Call) -> Any:
+        template, values = ASKING[name]
+        return page(call, template, **values)
+
+    return answer
 
 
 def _handler(endpoint: Endpoint, parts: Parts) -> Any:

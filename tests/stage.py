@@ -13,12 +13,11 @@ from uuid import UUID, uuid4
 import anyio.to_thread
 import httpx
 from sqlalchemy import func, select
-from starlette.applications import Starlette
 
-from service.app import ENDPOINTS, build_parts
+from service.app import build_parts, serve
 from service.contract.data import Json
 from service.contract.ports import Ports
-from service.edge.guard import COOKIE, routes
+from service.edge.guard import COOKIE
 from service.edge.mcp.cursors import SignedCursors
 from service.edge.parts import Parts
 from service.grants.manage import add_membership, add_project, add_repository, add_tenant, let_agents_propose
@@ -278,6 +277,5 @@ async def open_web(stage: Stage) -> AsyncIterator[Web]:
     settings = Settings("", ISSUER, stage.storage.root, b"s" * 32, None)
     async with stage.waiter.running():
         parts = build_parts(settings, stage.app_db, stage.waiter)
-        app = Starlette(routes=list(routes(ENDPOINTS, parts)))
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ISSUER) as http:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(serve(parts)), base_url=ISSUER) as http:
             yield Web(stage, http, parts)

@@ -4,12 +4,13 @@ With an `Authorization` header the cookie is ignored, so that no agent can ride 
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from typing import Any, Literal
 from urllib.parse import parse_qsl, quote, urlsplit
 
+from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
@@ -87,14 +88,27 @@ Handler = Callable[[Call], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
+class Docs:
+    """What an endpoint for programs answers by status, and what it is sent, in which media type."""
+
+    answers: Mapping[int, type[BaseModel]]
+    sends: type[BaseModel] | None = None
+    media: str = "application/json"
+
+
+@dataclass(frozen=True)
 class Endpoint:
-    """A method on a path, the permission it needs and what answers. `page`: its errors are pages for people."""
+    """A method on a path, the permission it needs and what answers. `page`: its errors are pages for people.
+
+    Endpoints with `docs` are described under openapi/.
+    """
 
     method: Literal["GET", "POST", "DELETE", "OPTIONS"]
     path: str
     permission: str
     handler: Handler
     page: bool = False
+    docs: Docs | None = None
 
 
 def routes(endpoints: Iterable[Endpoint], parts: Parts) -> list[Route]:
@@ -186,6 +200,23 @@ class _Guarded:
             here = call.request.url.path + (f"?{call.request.url.query}" if call.request.url.query else "")
             return RedirectResponse(f"/sign-in?next={quote(here, safe='')}", 303)
         return error_page(call, refusal, headers)
+
+
+class Nowhere(_Guarded):
+    """Every address that is none, behind the same checks: a page for a person, JSON for a program."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__("", {}, parts)
+        self.browsers = True
+
+    async def answer(self, request: Request) -> Response:
+        call = Call(request, self.parts, "none")
+        page = "text/html" in request.headers.get("accept", "")
+        try:
+            await self._identify(call)
+        except Refusal as refusal:
+            return self._refused(call, refusal, page=page)
+        return self._refused(call, Refusal(Code.NOT_FOUND, "There is nothing at this address."), page=page)
 
 
 async def _check_forgery(call: Call) -> None:

@@ -10,8 +10,18 @@ from starlette.responses import Response
 
 from service.edge.cors import CORS_HEADERS, answer_preflight
 from service.edge.errors import json_response, retry
-from service.edge.guard import FIELDS_MOST, Call, Endpoint, Handler
+from service.edge.guard import FIELDS_MOST, Call, Docs, Endpoint, Handler
 from service.edge.limits import Quota, caller_address
+from service.edge.oauth_docs import (
+    Nothing,
+    RegistrationAnswer,
+    RegistrationRequest,
+    ResourceMetadata,
+    RevocationRequest,
+    ServerMetadata,
+    TokenAnswer,
+    TokenRequest,
+)
 from service.edge.pages import PAGE_HEADERS, page
 from service.edge.signin import sign_in_first
 from service.identity import authorization, consent
@@ -61,6 +71,7 @@ def resource_metadata(path: str) -> Handler:
     """Protected resource metadata (RFC 9728) of the endpoint at this path."""
 
     async def answer(call: Call) -> Response:
+        """Protected resource metadata (RFC 9728)."""
         document = {
             "resource": call.parts.issuer + path,
             "resource_name": "Placet",
@@ -127,18 +138,17 @@ async def authorize(call: Call) -> Response:
 
 async def decide(call: Call) -> Response:
     """The person's answer on the consent page."""
-    if call.session is None:
-        raise Refusal(Code.SIGN_IN_REQUIRED, "You were signed out meanwhile. Go back to the application and try again.")
+    database, site, session = call.parts.database, call.parts.site, call.owner
     form = await call.form()
     secret = _one(form, "request")
     try:
         if _one(form, "answer") != "approve":
-            return _go(await consent.deny(call.parts.database, call.parts.site, call.session, secret))
-        return _go(await consent.approve(call.parts.database, call.parts.site, call.session, secret, _choice(form)))
+            return _go(await consent.deny(database, site, session, secret))
+        return _go(await consent.approve(database, site, session, secret, _choice(form)))
     except Refusal as refusal:
         if "field" not in refusal.details:
             return page(call, "oauth_error.html", refusal.code.value.status, error=refusal.body())
-        waiting = await consent.show(call.parts.database, call.session, secret)
+        waiting = await consent.show(database, session, secret)
         return _consent_page(call, secret, waiting, form, refusal)
 
 
@@ -168,7 +178,7 @@ def _consent_page(
         problem.code.value.status if problem else 200,
         {"content-security-policy": policy},
         secret=secret,
-        waiting=waiting,
+        asked=waiting,
         receiver=receiver(uri),
         local=is_local(uri),
         scopes=[SCOPE_WORDS[name] for name in waiting.asking.scope.split()],
@@ -210,19 +220,39 @@ async def _posted(call: Call) -> Posted:
     return Posted(await call.form(), call.request.headers.get("authorization", ""))
 
 
-def _for_programs(method: Literal["GET", "POST"], path: str, permission: str, handler: Handler) -> tuple[Endpoint, ...]:
-    return Endpoint(method, path, permission, handler), Endpoint("OPTIONS", path, permission, answer_preflight)
+def _for_programs(
+    method: Literal["GET", "POST"], path: str, permission: str, handler: Handler, docs: Docs
+) -> tuple[Endpoint, ...]:
+    preflight = Endpoint("OPTIONS", path, permission, answer_preflight)
+    return Endpoint(method, path, permission, handler, docs=docs), preflight
 
 
-_RESOURCE: Final = "/.well-known/oauth-protected-resource"
+def _resource(path: str, of: str) -> tuple[Endpoint, ...]:
+    address = f"/.well-known/oauth-protected-resource{path}"
+    return _for_programs("GET", address, "service.describe", resource_metadata(of), Docs({200: ResourceMetadata}))
+
+
+_FORM: Final = "application/x-www-form-urlencoded"
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
-    *_for_programs("GET", "/.well-known/oauth-authorization-server", "service.describe", server_metadata),
-    *_for_programs("GET", _RESOURCE, "service.describe", resource_metadata("/mcp")),
-    *_for_programs("GET", f"{_RESOURCE}/mcp", "service.describe", resource_metadata("/mcp")),
-    *_for_programs("GET", f"{_RESOURCE}/mcp/secure", "service.describe", resource_metadata("/mcp/secure")),
-    *_for_programs("POST", "/oauth/token", "oauth.token", exchange),
-    *_for_programs("POST", "/oauth/register", "oauth.register", register_client),
-    *_for_programs("POST", "/oauth/revoke", "oauth.revoke", revoke),
+    *_for_programs(
+        "GET",
+        "/.well-known/oauth-authorization-server",
+        "service.describe",
+        server_metadata,
+        Docs({200: ServerMetadata}),
+    ),
+    *_resource("", "/mcp"),
+    *_resource("/mcp", "/mcp"),
+    *_resource("/mcp/secure", "/mcp/secure"),
+    *_for_programs("POST", "/oauth/token", "oauth.token", exchange, Docs({200: TokenAnswer}, TokenRequest, _FORM)),
+    *_for_programs(
+        "POST",
+        "/oauth/register",
+        "oauth.register",
+        register_client,
+        Docs({201: RegistrationAnswer}, RegistrationRequest),
+    ),
+    *_for_programs("POST", "/oauth/revoke", "oauth.revoke", revoke, Docs({200: Nothing}, RevocationRequest, _FORM)),
     Endpoint("GET", "/oauth/authorize", "oauth.authorize", authorize, page=True),
     Endpoint("POST", "/oauth/authorize", "oauth.consent", decide, page=True),
 )

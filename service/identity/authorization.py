@@ -7,7 +7,7 @@ caller's transaction, through `run_sync`, and what it finds out goes to the ledg
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Final
 from uuid import UUID
@@ -195,7 +195,7 @@ class _RefreshGrant(RefreshTokenGrant):
         asked = self.request.payload.datalist.get("resource")
         if asked and self.server.site.audience(asked) != found.resource:
             raise OAuth2Error(error="invalid_target", description="The token is for another resource.")
-        return found
+        return replace(found, scope=self._standing.allowed(found.scope))
 
     def authenticate_user(self, refresh_token: Credential) -> Standing | None:
         return self._standing
@@ -300,7 +300,7 @@ class _Server(AuthorizationServer):
             raise InvalidScopeError
 
     def generate_token(self, *, user: Standing, scope: str, **_options: Any) -> Issued:
-        return tokens.issue(user, " ".join(name for name in SCOPES if name in set(scope.split()) & user.scopes))
+        return tokens.issue(user, user.allowed(scope))
 
     def save_token(self, token: Issued, request: Request) -> None:
         tokens.store_tokens(self.db, token, request.user, request.refresh_token or request.authorization_code)

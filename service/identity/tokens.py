@@ -17,6 +17,7 @@ from sqlalchemy.dialects.postgresql import insert
 from service.grants.tables import connection
 from service.identity.clients import Client
 from service.identity.tables import access_token, authorization_code, refresh_token
+from service.identity.wire import SCOPES
 from service.kit.secrets import new_secret, secret_hash
 
 CODE_SECONDS: Final = 60
@@ -36,6 +37,10 @@ class Standing:
     id: UUID
     name: str
     scopes: frozenset[str]
+
+    def allowed(self, scope: str) -> str:
+        """What of a scope the connection has now: a later consent may have narrowed it."""
+        return " ".join(name for name in SCOPES if name in self.scopes & set(scope.split()))
 
 
 @dataclass(frozen=True)

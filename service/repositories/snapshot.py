@@ -67,15 +67,18 @@ class Snapshot:
         return found
 
     def resolve(self, ref: str) -> Oid | None:
-        """The commit of a full name under refs/heads or refs/tags, HEAD, a branch, a tag, or a whole commit id."""
+        """The commit with a whole commit id, whatever a ref is called; else of a full name under refs/heads or
+        refs/tags, of HEAD, of a branch, or of a tag.
+        """
         full = ref == "HEAD" or ref.startswith((_BRANCHES, _TAGS))
         objects = Objects(self._path)
+        if len(ref) == _OID_SIZE and _HEX.issuperset(ref):
+            header = objects.header(Oid(ref))
+            if header and header[0] == "commit":
+                return Oid(ref)
         for name in (ref,) if full else (_BRANCHES + ref, _TAGS + ref):
             if (oid := read_ref(self._path, name)) != NULL:
                 return _peeled(objects, oid)
-        if len(ref) == _OID_SIZE and _HEX.issuperset(ref):
-            header = objects.header(Oid(ref))
-            return Oid(ref) if header and header[0] == "commit" else None
         return None
 
     def commit(self, oid: Oid) -> Commit:

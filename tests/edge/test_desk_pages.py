@@ -145,9 +145,9 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, *views.ASKING])
 async def test_a_page_is_well_formed_and_runs_nothing(opened: Opened, name: str) -> None:
-    desk, path = PAGES[name]
+    desk, path = PAGES.get(name, (None, f"/asking/{name}"))
     page = (await opened(desk).get(path)).text
     elements = Elements(page)
     for tag, attributes in elements.found:
@@ -182,6 +182,11 @@ async def test_every_form_posts_to_a_route_and_carries_the_token(opened: Opened,
         assert ("csrf", views.SESSION.csrf) in {
             (one.get("name"), one.get("value")) for one in Elements(form).all("input")
         }
+
+
+async def test_a_page_that_counts_nothing_shows_no_number_beside_the_inbox(opened: Opened) -> None:
+    for path in ("/asking/consent", "/proposals/nothing"):
+        assert re.findall(r'<a href="/"[^>]*>(.*?)</a>', (await opened().get(path)).text)[0] == "Inbox"
 
 
 def test_no_template_switches_escaping_off_or_styles_inline() -> None:

@@ -16,7 +16,7 @@ CHAPTERS: tuple[Chapter, ...] = ("headline", "note", "warning", "brief")
 CODES = (
     *("files_change", "file_created", "file_updated", "file_deleted", "file_renamed", "mode_changed"),
     *("becomes_executable", "hidden_characters", "line_ends_change", "runs_or_redirects"),
-    *("looks_like_base64", "binary_content", "deletes_files"),
+    *("looks_like_base64", "binary_content", "deletes_file"),
 )
 
 
@@ -61,7 +61,7 @@ def test_a_headline_says_what_would_happen(params: dict[str, int], expected: str
             "Instructs agents. a is read by agents that work here, as orders.",
         ),
         ("binary_content", {"bytes": 12}, "Not text. a holds 12 bytes that cannot be shown as lines."),
-        ("deletes_files", {"count": 1}, "Deletes 1 file. After this, what it holds is in the history only."),
+        ("deletes_file", {}, "Deletes a. After this, what it holds is in the history only."),
     ],
 )
 def test_a_warning_says_what_to_mind(code: str, params: dict[str, object], expected: str) -> None:

@@ -56,7 +56,7 @@ async def requests(house: House, agent: Agent) -> int:
 
 async def is_refused_on_a_page(ada: Browser, url: str) -> bool:
     page = await ada.get(url)
-    return page.status_code == 400 and "location" not in page.headers and "<form" not in page.text
+    return page.status_code == 400 and "location" not in page.headers and 'name="answer"' not in page.text
 
 
 async def test_an_address_that_was_not_registered_gets_a_page_and_nothing_else(
@@ -81,7 +81,7 @@ async def test_a_loopback_address_may_change_its_port_and_is_warned_about(
     page = await ada.get(agent.url())
     assert page.status_code == 200
     assert f"{host}:53127" in page.text
-    assert "your own computer" in page.text
+    assert "program on your own computer" in page.text
     back = await approve(ada, hidden(page, "request"), home.repositories[0])
     assert back.headers["location"].startswith(f"http://{host}:53127/cb?x=1&code=plt_")
     assert (await agent.redeem(sent_back(back)["code"])).status_code == 200
@@ -107,7 +107,7 @@ async def test_loopback_addresses_differ_in_everything_but_the_port(house: House
 async def test_the_page_shows_where_the_answer_goes_and_warns_of_nothing_else(ada: Browser, agent: Agent) -> None:
     page = await ada.get(agent.url())
     assert "agent.example" in page.text
-    assert "your own computer" not in page.text
+    assert "program on your own computer" not in page.text
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -287,6 +287,26 @@ async def test_no_means_no_and_stays_no(house: House, home: Tenant, ada: Browser
     assert await house.entries(home.id, agent.id) == ["connection.denied"]
 
 
+async def test_a_private_address_gets_its_answer_as_it_is(house: House, ada: Browser) -> None:
+    uri = "cursor://anysphere.cursor-mcp/oauth/callback"
+    agent = await house.agent(uri)
+    page = await ada.get(agent.url())
+    assert uri in page.text
+    answered = await ada.post("/oauth/authorize", {"request": hidden(page, "request"), "answer": "deny"})
+    assert answered.headers["location"].startswith(f"{uri}?error=access_denied&")
+
+
+async def test_who_was_signed_out_meanwhile_answers_nothing(
+    house: House, home: Tenant, ada: Browser, agent: Agent
+) -> None:
+    secret = await agent.ask(ada)
+    await ada.post("/sign-out", {})
+    refused = await approve(ada, secret, home.repositories[0])
+    assert refused.status_code == 401
+    assert "location" not in refused.headers
+    assert await codes(house, home) == 0
+
+
 async def test_a_page_that_waited_longer_than_ten_minutes_is_worth_nothing(
     house: House, home: Tenant, ada: Browser, agent: Agent
 ) -> None:
@@ -400,6 +420,8 @@ async def test_a_second_consent_replaces_the_grants_and_narrows_older_tokens(
     [row] = await house.rows(home.id, select(connection))
     assert (row.scopes, row.version) == (["repo:read"], 2)
     assert (await agent.call(tokens["access_token"])).json()["scopes"] == ["repo:read"]
+    wider = await agent.refresh(tokens["refresh_token"], scope="repo:propose")
+    assert wider.json()["error"] == "invalid_scope"
     refreshed = (await agent.refresh(tokens["refresh_token"])).json()
     assert refreshed["scope"] == "repo:read"
 

@@ -118,20 +118,20 @@ async def test_a_hundred_pairs_of_refreshes_at_once_all_succeed_and_a_later_use_
     tokens = await agent.connect(ada, home.repositories[0])
     current: str = tokens["refresh_token"]
     used: list[str] = []
-    started = time.monotonic()
     for _ in range(100):
         pair: list[httpx.Response] = []
 
         async def use(token: str = current, pair: list[httpx.Response] = pair) -> None:
             pair.append(await agent.refresh(token))
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(use)
-            group.start_soon(use)
+        # The second use falls within the grace of ten seconds.
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as group:
+                group.start_soon(use)
+                group.start_soon(use)
         assert [one.status_code for one in pair] == [200, 200]
         used.append(current)
         current = pair[0].json()["refresh_token"]
-    assert time.monotonic() - started < 20  # three on a quiet machine
     families = await house.rows(home.id, select(refresh_token.c.family).distinct())
     assert len(families) == 1
     assert await error_of(await agent.refresh(used[-1])) == "invalid_grant"

@@ -40,7 +40,9 @@ BODIES = {
     "a NUL": b'{"verdict":"\\u0000"}',
     "over the limit": b'{"verdict":"' + b"x" * 1_100_000 + b'"}',
 }
-CHANGES = sorted({one.path for one in ENDPOINTS if one.method == "POST" and not admits(one.permission, "none")} - {"/sign-out"})
+CHANGES = sorted(
+    {one.path for one in ENDPOINTS if one.method == "POST" and not admits(one.permission, "none")} - {"/sign-out"}
+)
 
 
 async def entries(house: House) -> int:

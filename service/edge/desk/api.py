@@ -7,13 +7,28 @@ from typing import Final
 
 from starlette.responses import Response
 
-from service.contract.data import Json
 from service.contract.names import quote_path
 from service.contract.plan import Note
+from service.contract.ports import Answer
 from service.edge.desk import asking
+from service.edge.desk.answers import (
+    CardAnswer,
+    DecidedAnswer,
+    DecisionAnswer,
+    FileAnswer,
+    FileSide,
+    OutcomeAnswer,
+    PinAnswer,
+    ProposalLine,
+    ProposalList,
+    SaidNote,
+    SectionAnswer,
+    SessionAnswer,
+    UnknownOutcome,
+)
 from service.edge.desk.sentences import Chapter, mode_text, plain, sentence
 from service.edge.errors import json_response
-from service.edge.guard import Call, Endpoint
+from service.edge.guard import Call, Docs, Endpoint
 from service.kit.canonical import sha256
 from service.proposals.view import CardView, DecisionResult, DecisionView, FileView, InboxLine, Outcome, PinView
 
@@ -23,22 +38,21 @@ _UNKNOWN_YET: Final = frozenset({"approved", "executing"})
 async def session(call: Call) -> Response:
     """Who is signed in, and the token that his changes carry."""
     actor = await asking.who(call)
-    return json_response({"email": call.owner.email, "tenant": str(actor.tenant), "csrf": call.owner.csrf})
+    return _answer(SessionAnswer(email=call.owner.email, tenant=str(actor.tenant), csrf=call.owner.csrf))
 
 
 async def proposals(call: Call) -> Response:
-    """One list of the inbox."""
+    """One list of the inbox: `show` is waiting, decided, stale or ended."""
     actor = await asking.who(call)
     view = await call.parts.desk.inbox(actor, asking.show(call))
     lines = [_line(line) for line in view.lines]
-    return json_response({"show": view.show, "counts": dict(view.counts), "proposals": lines, "more": view.more})
+    return _answer(ProposalList(show=view.show, counts=dict(view.counts), proposals=lines, more=view.more))
 
 
 async def proposal(call: Call) -> Response:
     """One card: its codes and what they say, its digest, its pins and how they stand."""
     actor = await asking.who(call)
-    view = await call.parts.desk.card(actor, asking.proposal_id(call))
-    return json_response(_card(view))
+    return _answer(_card(await call.parts.desk.card(actor, asking.proposal_id(call))))
 
 
 async def decide(call: Call) -> Response:
@@ -51,96 +65,107 @@ async def decide(call: Call) -> Response:
     )
     if result.status in _UNKNOWN_YET:
         ask = f"{call.parts.issuer}/api/v1/proposals/{subject}?tenant={actor.tenant}"
-        return json_response({"code": "outcome_unknown", "proposal_id": str(subject), "ask": ask}, 202)
-    return json_response(_result(result))
+        return _answer(UnknownOutcome(code="outcome_unknown", proposal_id=str(subject), ask=ask), 202)
+    return _answer(_result(result))
 
 
-def _result(result: DecisionResult) -> Json:
-    head = {"proposal_id": str(result.proposal_id), "status": result.status, "replayed": result.replayed}
-    return {**head, **_outcome(result.outcome)}
+def _answer(answer: Answer, status: int = 200) -> Response:
+    return json_response(answer.model_dump(mode="json"), status)
 
 
-def _outcome(outcome: Outcome) -> Json:
-    told = {"commit": outcome.commit, "head": outcome.head, "reason": outcome.code, "message": outcome.message}
-    return {name: value for name, value in told.items() if value or name == "commit"}
+def _result(result: DecisionResult) -> DecidedAnswer:
+    ended = _outcome(result.outcome).model_dump()
+    return DecidedAnswer(proposal_id=str(result.proposal_id), status=result.status, replayed=result.replayed, **ended)
 
 
-def _line(line: InboxLine) -> Json:
-    return {
-        "proposal_id": str(line.id),
-        "project": line.project,
-        "repository": line.repository,
-        "connection": line.connection,
-        "client": line.client,
-        "state": line.state,
-        "created_at": line.created_at.isoformat(),
-        "expires_at": line.expires_at.isoformat(),
-        "headline": _said("headline", line.headline),
-        "message": line.message,
-        "warnings": [_said("warning", note) for note in line.warnings],
-        "branch_moved": line.branch_moved,
-    }
+def _outcome(outcome: Outcome) -> OutcomeAnswer:
+    return OutcomeAnswer(
+        commit=outcome.commit, head=outcome.head, reason=outcome.code or None, message=outcome.message or None
+    )
 
 
-def _card(view: CardView) -> Json:
-    return {
-        "proposal_id": str(view.id),
-        "tenant": str(view.tenant),
-        "project": view.project,
-        "repository": view.repository,
-        "branch": view.branch,
-        "connection": view.connection,
-        "client": view.client,
-        "state": view.state,
-        "created_at": view.created_at.isoformat(),
-        "expires_at": view.expires_at.isoformat(),
-        "card_digest": view.digest,
-        "headline": _said("headline", view.card.headline),
-        "agent_words": view.card.agent_words,
-        "warnings": [{"name": note.name, **_said("warning", note)} for note in view.card.warnings],
-        "sections": [
-            {"code": section.code, "notes": [_said("note", note) for note in section.notes]}
+def _line(line: InboxLine) -> ProposalLine:
+    return ProposalLine(
+        proposal_id=str(line.id),
+        project=line.project,
+        repository=line.repository,
+        connection=line.connection,
+        client=line.client,
+        state=line.state,
+        created_at=line.created_at.isoformat(),
+        expires_at=line.expires_at.isoformat(),
+        headline=_said("headline", line.headline),
+        message=line.message,
+        warnings=[_said("warning", note) for note in line.warnings],
+        branch_moved=line.branch_moved,
+    )
+
+
+def _card(view: CardView) -> CardAnswer:
+    return CardAnswer(
+        proposal_id=str(view.id),
+        tenant=str(view.tenant),
+        project=view.project,
+        repository=view.repository,
+        branch=view.branch,
+        connection=view.connection,
+        client=view.client,
+        state=view.state,
+        created_at=view.created_at.isoformat(),
+        expires_at=view.expires_at.isoformat(),
+        card_digest=view.digest,
+        headline=_said("headline", view.card.headline),
+        agent_words=view.card.agent_words,
+        warnings=[_said("warning", note) for note in view.card.warnings],
+        sections=[
+            SectionAnswer(code=section.code, notes=[_said("note", note) for note in section.notes])
             for section in view.card.sections
         ],
-        "files": [_file(file) for file in view.files],
-        "pins": [_pin(pin) for pin in view.pins],
-        "commit_preview": view.commit_preview,
-        "may_decide": view.may_decide,
-        "decision": view.decision and _decision(view.decision),
-        "outcome": view.outcome and _outcome(view.outcome),
-    }
+        files=[_file(file) for file in view.files],
+        pins=[_pin(pin) for pin in view.pins],
+        commit_preview=view.commit_preview,
+        may_decide=view.may_decide,
+        decision=view.decision and _decision(view.decision),
+        outcome=view.outcome and _outcome(view.outcome),
+    )
 
 
-def _decision(made: DecisionView) -> Json:
-    return {"verdict": made.verdict, "by": made.email, "note": made.note, "at": made.at.isoformat()}
+def _decision(made: DecisionView) -> DecisionAnswer:
+    return DecisionAnswer(verdict=made.verdict, by=made.email, note=made.note, at=made.at.isoformat())
 
 
-def _said(chapter: Chapter, note: Note) -> Json:
-    return {**note.model_dump(mode="json"), "says": plain(sentence(chapter, note))}
+def _said(chapter: Chapter, note: Note) -> SaidNote:
+    return SaidNote(name=note.name, code=note.code, at=note.at, params=note.params, says=plain(sentence(chapter, note)))
 
 
-def _file(file: FileView) -> Json:
-    return {
-        "path": quote_path(file.path),
-        "old_path": quote_path(file.old_path) if file.old_path is not None else None,
-        "old": _content(file.old_mode, file.old),
-        "new": _content(file.new_mode, file.new),
-    }
+def _file(file: FileView) -> FileAnswer:
+    return FileAnswer(
+        path=quote_path(file.path),
+        old_path=quote_path(file.old_path) if file.old_path is not None else None,
+        old=_side(file.old_mode, file.old),
+        new=_side(file.new_mode, file.new),
+    )
 
 
-def _content(mode: int, content: bytes | None) -> Json | None:
+def _side(mode: int, content: bytes | None) -> FileSide | None:
     if content is None:
-        return {"mode": mode_text(mode)} if mode else None
-    return {"mode": mode_text(mode), "bytes": len(content), "sha256": sha256(content)}
+        return FileSide(mode=mode_text(mode)) if mode else None
+    return FileSide(mode=mode_text(mode), bytes=len(content), sha256=sha256(content))
 
 
-def _pin(pin: PinView) -> Json:
-    return {"ref": pin.ref, "seen": pin.seen, "current": pin.current, "holds": pin.holds, "ahead": pin.ahead}
+def _pin(pin: PinView) -> PinAnswer:
+    return PinAnswer(ref=pin.ref, seen=pin.seen, current=pin.current, holds=pin.holds, ahead=pin.ahead)
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/api/v1/session", "proposal.view", session),
-    Endpoint("GET", "/api/v1/proposals", "proposal.view", proposals),
-    Endpoint("GET", "/api/v1/proposals/{id}", "proposal.view", proposal),
-    Endpoint("POST", "/api/v1/proposals/{id}/decision", "proposal.decide", decide),
+    Endpoint("GET", "/api/v1/session", "proposal.view", session, docs=Docs({200: SessionAnswer})),
+    Endpoint("GET", "/api/v1/proposals", "proposal.view", proposals, docs=Docs({200: ProposalList})),
+    Endpoint("GET", "/api/v1/proposals/{id}", "proposal.view", proposal, docs=Docs({200: CardAnswer})),
+    Endpoint(
+        "POST",
+        "/api/v1/proposals/{id}/decision",
+        "proposal.decide",
+        decide,
+        docs=Docs({200: DecidedAnswer, 202: UnknownOutcome}, asking.Decision),
+    ),
 )

@@ -140,19 +140,19 @@ def _ending(view: CardView) -> Say:
         _COLOURS.get(view.state, "plain"),
         lead,
         text,
-        tuple(_outcome(view.outcome or Outcome())),
+        tuple(_outcome(view.outcome or Outcome(), failed=view.state == "failed")),
         again=view.state in _AT_WORK,
     )
 
 
-def _outcome(outcome: Outcome) -> Iterator[Markup]:
+def _outcome(outcome: Outcome, *, failed: bool) -> Iterator[Markup]:
     if outcome.commit:
         yield Markup("Commit {}").format(_oid(outcome.commit))
     if outcome.head == NULL:
         yield Markup("The branch is not there any more.")
     elif outcome.head:
         yield Markup("The head is now {}").format(_oid(outcome.head))
-    if outcome.code:
+    if failed:
         yield Markup("{} {}").format(Visible().line(outcome.message), _as_code(outcome.code))
 
 

@@ -30,7 +30,7 @@ _EMPTY: Final[Mapping[Show, str]] = {
     "stale": "Nothing is stale.",
     "ended": "Nothing expired, and nothing was withdrawn.",
 }
-_KINDS: Final = {"hidden_characters": "hides", "deletes_files": "lost"}
+_KINDS: Final = {"hidden_characters": "hides", "deletes_file": "lost"}
 _MOVED: Final = Badge("the branch has moved", "mind")
 
 

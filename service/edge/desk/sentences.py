@@ -223,12 +223,6 @@ def _binary_content(at: str, params: Params) -> Pieces:
     return (Lead("Not text."), " ", Mono(at_text(at)), f" holds {size} that cannot be shown as lines.")
 
 
-def _deletes_files(_at: str, params: Params) -> Pieces:
-    count = int(params["count"])
-    gone = "what it holds is" if count == 1 else "what they hold is"
-    return (Lead(f"Deletes {counted(count, 'file')}."), f" After this, {gone} in the history only.")
-
-
 # The same warnings in two or three words, for a list -----------------------------------------------------------------
 
 
@@ -265,7 +259,7 @@ _CHAPTERS: Final[Mapping[Chapter, Mapping[str, Maker]]] = {
             "Looks like base64.", "@", " would hold this very text, not what it may stand for."
         ),
         "binary_content": _binary_content,
-        "deletes_files": _deletes_files,
+        "deletes_file": _warning("Deletes", "@", ". After this, what it holds is in the history only."),
     },
     "brief": {
         "becomes_executable": _brief("becomes executable"),
@@ -274,7 +268,7 @@ _CHAPTERS: Final[Mapping[Chapter, Mapping[str, Maker]]] = {
         "runs_or_redirects": _brief_risk,
         "looks_like_base64": _brief("looks like base64"),
         "binary_content": _brief("not text"),
-        "deletes_files": _brief("deletes files"),
+        "deletes_file": _brief("deletes files"),
     },
 }
 

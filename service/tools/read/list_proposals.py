@@ -41,7 +41,7 @@ class ListProposals:
     name: ClassVar[str] = "list_proposals"
     title: ClassVar[str] = "List proposals"
     description: ClassVar[str] = (
-        "Lists the proposals that this connection made, newest first, at most 50 in one answer; of one repository or "
+        "Lists the proposals that this connection made, in that order, at most 50 in one answer; of one repository or "
         "in one state where asked. next_cursor leads to the rest."
     )
     scope: ClassVar[Scope] = "repo:read"

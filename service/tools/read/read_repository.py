@@ -39,6 +39,8 @@ ENTRIES_SHOWN = 100
 PART_BYTES = 9_000  # each of the overview's five parts
 SUBJECT_CHARACTERS = 200
 
+READMES = tuple(b"%s%s" % (n, e) for e in (b".md", b"", b".rst", b".txt") for n in (b"README", b"Readme", b"readme"))
+
 View = Literal["overview", "tree", "file"]
 # Which arguments belong to which view; the others would be ignored in silence.
 OWN: dict[View, frozenset[str]] = {
@@ -243,7 +245,7 @@ def _overview(place: Place, _arguments: ReadRepositoryArguments, _position: Json
         commits=_commit_lines(place),
         entries=entries,
         entries_truncated=len(listed) > len(entries),
-        readme=_readme(place, listed),
+        readme=_readme(place),
     )
     return Looked(overview)
 
@@ -266,13 +268,13 @@ def _commit_lines(place: Place) -> list[CommitLine]:
 
 
 def _commit_line(oid: Oid, commit: Commit) -> CommitLine:
-    who, _, when = commit.author.rpartition(b"> ")
-    author = (who + b">" if when else commit.author).decode(errors="replace")
+    who, end, when = commit.author.rpartition(b"> ")  # a broken identity may have no end
+    author = (who + b">" if end else commit.author).decode(errors="replace")
     subject = commit.message.decode(errors="replace").partition("\n")[0]
     return CommitLine(
         commit=oid,
         author=author[:SUBJECT_CHARACTERS],
-        date=_date(when.partition(b" ")[0]),
+        date=_date(when.partition(b" ")[0]) if end else None,
         subject=subject[:SUBJECT_CHARACTERS],
     )
 
@@ -284,14 +286,16 @@ def _date(seconds: bytes) -> str | None:
         return None
 
 
-def _readme(place: Place, listed: Sequence[Listed]) -> Readme | None:
-    named = [one for one in listed if one.path.lower().startswith(b"readme") and _kind(one.entry) == "file"]
-    found = min(named, key=lambda one: (one.path.lower() not in {b"readme.md", b"readme"}, one.path), default=None)
-    if found is None or place.snapshot.blob_size(found.entry.oid) > BLOB_BYTES:
+def _readme(place: Place) -> Readme | None:
+    if place.commit is None:
         return None
-    whole = place.snapshot.blob(found.entry.oid).decode(errors="replace")
-    text = text_that_fits(whole, PART_BYTES) if whole else ""
-    return Readme(path=quote_path(found.path), text=text, truncated=len(text) < len(whole))
+    for name in READMES:
+        entry = place.snapshot.entry(place.commit, name)
+        if entry and _kind(entry) == "file" and place.snapshot.blob_size(entry.oid) <= BLOB_BYTES:
+            whole = place.snapshot.blob(entry.oid).decode(errors="replace")
+            text = text_that_fits(whole, PART_BYTES) if whole else ""
+            return Readme(path=quote_path(name), text=text, truncated=len(text) < len(whole))
+    return None
 
 
 def _tree(place: Place, arguments: ReadRepositoryArguments, position: Json | None) -> Looked:

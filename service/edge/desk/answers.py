@@ -1,0 +1,142 @@
+"""What the owner API answers, as the types that its description is generated from."""
+
+from service.contract.data import Json
+from service.contract.ports import Answer
+
+
+class SessionAnswer(Answer):
+    """Who is signed in, and the token that a change carries in `X-CSRF-Token`."""
+
+    email: str
+    tenant: str
+    csrf: str
+
+
+class SaidNote(Answer):
+    """A code with its parameters, and what it says; `name` is how a warning is acknowledged."""
+
+    name: str
+    code: str
+    at: str
+    params: Json
+    says: str
+
+
+class ProposalLine(Answer):
+    """One proposal in a list; times are RFC 3339, UTC."""
+
+    proposal_id: str
+    project: str
+    repository: str
+    connection: str
+    client: str
+    state: str
+    created_at: str
+    expires_at: str
+    headline: SaidNote
+    message: str
+    warnings: list[SaidNote]
+    branch_moved: bool
+
+
+class ProposalList(Answer):
+    """One list of the inbox with how many are in each; `more`: it was cut."""
+
+    show: str
+    counts: dict[str, int]
+    proposals: list[ProposalLine]
+    more: bool
+
+
+class FileSide(Answer):
+    """A file before or after; `mode` is Git's, in octal digits. A submodule has neither bytes nor SHA-256."""
+
+    mode: str
+    bytes: int | None = None
+    sha256: str | None = None
+
+
+class FileAnswer(Answer):
+    """One path of the net change."""
+
+    path: str
+    old_path: str | None
+    old: FileSide | None
+    new: FileSide | None
+
+
+class PinAnswer(Answer):
+    """A pinned ref, where it was and where it is now; `ahead`: by how many commits."""
+
+    ref: str
+    seen: str
+    current: str
+    holds: bool
+    ahead: int | None
+
+
+class SectionAnswer(Answer):
+    """Notes that belong together."""
+
+    code: str
+    notes: list[SaidNote]
+
+
+class DecisionAnswer(Answer):
+    """What a person decided."""
+
+    verdict: str
+    by: str
+    note: str
+    at: str
+
+
+class OutcomeAnswer(Answer):
+    """How it ended; only what applies is there."""
+
+    commit: str | None = None
+    head: str | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
+class CardAnswer(Answer):
+    """Everything a decision is about."""
+
+    proposal_id: str
+    tenant: str
+    project: str
+    repository: str
+    branch: str
+    connection: str
+    client: str
+    state: str
+    created_at: str
+    expires_at: str
+    card_digest: str
+    headline: SaidNote
+    agent_words: dict[str, str]
+    warnings: list[SaidNote]
+    sections: list[SectionAnswer]
+    files: list[FileAnswer]
+    pins: list[PinAnswer]
+    commit_preview: str
+    may_decide: bool
+    decision: DecisionAnswer | None
+    outcome: OutcomeAnswer | None
+
+
+class DecidedAnswer(OutcomeAnswer):
+    """How a decision ended; `replayed`: it had been so already."""
+
+    proposal_id: str
+    status: str
+    replayed: bool
+
+
+class UnknownOutcome(Answer):
+    """The writer has not answered in time; the same decision again, or `ask`, tells how it ended."""
+
+    code: str
+    proposal_id: str
+    ask: str
