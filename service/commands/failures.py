@@ -1,6 +1,9 @@
 """What can go wrong through no fault of the program, each in one sentence with a stable code."""
 
+from socket import gaierror
+
 from alembic.util import CommandError
+from asyncpg.exceptions import ClientConfigurationError
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from service.kit.errors import Refusal
@@ -10,6 +13,9 @@ from service.up.place import UpRefused
 
 # SQLSTATE, by its first characters; PostgreSQL, appendix A.
 DATABASE = {
+    "08": ("database_unreachable", "The database cannot be reached."),
+    "53": ("database_full", "The database has no room for this: no connection, no memory or no disk."),
+    "57P": ("database_unreachable", "The database is starting or stopping."),
     "28": ("database_login_refused", "The database refuses this login."),
     "3D": ("no_such_database", "There is no such database on the server."),
     "42501": ("database_forbids", "The login of DATABASE_URL must be a member of the role that this needs."),
@@ -23,8 +29,10 @@ OWN: tuple[tuple[type[Exception], str, str], ...] = (
     (PostgresUnavailable, "postgres_unavailable", "{}"),
     (CommandError, "schema_unknown", "The database's schema is of another release than this program: {}."),
     (ArgumentError, "bad_setting", "DATABASE_URL is no database URL."),
+    (ClientConfigurationError, "bad_setting", "DATABASE_URL is no database URL."),
+    (ConnectionError, "database_unreachable", "The database cannot be reached."),
+    (gaierror, "database_unreachable", "The database's host is not known."),
 )
-UNREACHABLE = ("database_unreachable", "The database cannot be reached.")
 
 
 def explain(error: Exception) -> str | None:
@@ -51,8 +59,7 @@ def _of_the_database_or_system(error: Exception) -> tuple[str, str] | None:
     original = error.orig if isinstance(error, DBAPIError) else error
     state = getattr(original, "sqlstate", None)
     if isinstance(state, str):
-        known = next((DATABASE[key] for key in DATABASE if state.startswith(key)), None)
-        return known or (UNREACHABLE if state.startswith(("08", "53", "57P")) else None)
+        return next((DATABASE[key] for key in DATABASE if state.startswith(key)), None)
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
         return "system_refuses", f"The system refuses: {error.strerror or error}{where}."

@@ -13,7 +13,7 @@ from pathlib import Path
 from service.kit.database import Database, Role
 from service.kit.postgres import ADMIN, EmbeddedPostgres, age_notice
 from service.repositories.placement import Storage
-from service.up.database import give_logins, migrate
+from service.up.database import give_logins, migrate_if_needed
 from service.up.demo import find_first, first_start, link_for
 from service.up.listen import Listening, listen
 from service.up.place import Place, Running, UpRefused
@@ -71,13 +71,13 @@ class Up:
         """Start the database where it is ours, and bring its schema up to date. Gives the URL for each role."""
         if given := os.environ.get("DATABASE_URL"):
             self.progress.say("Bringing the database's schema up to date")
-            await asyncio.to_thread(migrate, given)
+            await migrate_if_needed(given)
             return {"placet_owner": given, "placet_app": given, "placet_writer": given}
         self.progress.say(f"Starting PostgreSQL: {age_notice(datetime.now(UTC).date())}")
         server = undo.enter_context(EmbeddedPostgres(place.data_dir))
         admin = server.url(ADMIN)
         self.progress.say("Bringing its schema up to date")
-        await asyncio.to_thread(migrate, admin)
+        await migrate_if_needed(admin)
         return {"placet_owner": admin, **await give_logins(server, admin)}
 
     async def _serve(self, place: Place, listening: Listening, urls: dict[Role, str]) -> None:

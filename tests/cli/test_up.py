@@ -1,0 +1,149 @@
+"""`placet up`: starts, stays up, and leaves nothing behind."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.cli.service_under_test import Service, empty_database, family, gone, quick, service, until
+
+NAMES = {
+    "mcp_url",
+    "issuer",
+    "owner_url",
+    "repository_path",
+    "tenant",
+    "repository_id",
+    "database_url",
+    "data_dir",
+}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One service for the tests that leave it as it was."""
+    with service(tmp_path_factory.mktemp("up") / "data") as started:
+        yield started
+
+
+def test_it_says_in_one_line_of_json_how_to_use_it(running: Service) -> None:
+    assert set(running.ready) == NAMES
+    assert running.ready["issuer"].startswith("http://localhost:")
+    assert running.ready["mcp_url"] == f"{running.ready['issuer']}/mcp"
+    assert running.ready["owner_url"].startswith(f"{running.ready['issuer']}/sign-in?link=")
+    assert "propose_file_import" in running.tools()
+
+
+def test_the_demo_repository_is_made_of_real_files(running: Service) -> None:
+    path = running.ready["repository_path"]
+    listed = subprocess.run(
+        ("git", f"--git-dir={path}", "ls-tree", "-r", "--name-only", "main"), capture_output=True, text=True, check=True
+    )
+    assert {"README.md", "shop/basket.py", ".github/workflows/test.yml"} <= set(listed.stdout.split())
+    subprocess.run(("git", f"--git-dir={path}", "fsck", "--strict"), capture_output=True, check=True)
+
+
+def test_only_its_owner_can_read_its_data(running: Service) -> None:
+    data_dir = Path(running.ready["data_dir"])
+    assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
+    for name in ("secret", "run.json"):
+        assert stat.S_IMODE((data_dir / name).stat().st_mode) == 0o600
+
+
+def test_both_names_of_the_loopback_answer(running: Service) -> None:
+    port = httpx.URL(running.ready["issuer"]).port
+    hosts = ["127.0.0.1", "[::1]"] if socket.has_ipv6 and _has_ipv6() else ["127.0.0.1"]
+    for host in hosts:
+        assert httpx.get(f"http://{host}:{port}/readyz").status_code == 200
+
+
+def test_a_second_one_in_the_same_place_is_refused(running: Service) -> None:
+    second = running.run("up", "--port", "0")
+    assert second.returncode == 1
+    assert "already_running" in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+def test_a_port_that_is_taken_is_named(running: Service, tmp_path: Path) -> None:
+    port = str(httpx.URL(running.ready["issuer"]).port)
+    second = quick("up", "--port", port, "--data-dir", str(tmp_path / "other"))
+    assert second.returncode == 1
+    assert f"Port {port} is taken" in second.stderr
+
+
+@pytest.mark.parametrize("name", ["web", "writer"])
+def test_what_is_killed_runs_again_within_a_second(running: Service, name: str) -> None:
+    before = running.children()[name]
+    before.kill()
+    started = time.monotonic()
+    until(lambda: name in running.children() and running.children()[name].pid != before.pid, 1)
+    assert time.monotonic() - started < 1
+    assert running.tools(30)
+
+
+def test_its_children_ignore_the_terminal(running: Service) -> None:
+    sessions = {os.getsid(child.pid) for child in running.children().values()}
+    assert len(sessions) == 3
+    assert os.getsid(running.process.pid) not in sessions
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_everything_and_the_next_start_finds_its_data(tmp_path: Path, number: int) -> None:
+    with service(tmp_path / "data") as first:
+        processes = family(first.process)
+        sockets = (tmp_path / "data" / "postgres.socket").readlink()
+        assert first.stop(number) == 0
+        assert gone(processes)
+        assert not sockets.exists()
+        assert not (tmp_path / "data" / "run.json").exists()
+    with service(tmp_path / "data") as second:
+        assert second.ready["repository_id"] == first.ready["repository_id"]
+        assert second.ready["owner_url"].partition("link=")[2] != first.ready["owner_url"].partition("link=")[2]
+
+
+def test_nothing_outlives_a_killed_supervisor(tmp_path: Path) -> None:
+    with service(tmp_path / "data") as first:
+        processes = family(first.process)
+        first.process.kill()
+        until(lambda: gone(processes))
+    with service(tmp_path / "data") as second:
+        assert second.tools()
+        assert not Path(first.ready["database_url"].partition("host=")[2].partition("&")[0]).exists()
+
+
+def test_a_database_of_ones_own_is_used_where_there_is_one(tmp_path: Path, cluster_url: str) -> None:
+    with empty_database(cluster_url) as url:
+        with service(tmp_path / "data", DATABASE_URL=url) as started:
+            assert started.ready["database_url"] == url
+            assert set(started.children()) == {"web", "writer"}
+            assert started.tools()
+        other = quick("up", "--port", "0", "--data-dir", str(tmp_path / "other"), DATABASE_URL=url)
+    assert other.returncode == 1
+    assert "wrong_data_dir" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("nonsense", "bad_setting"),
+        ("postgresql://nobody:x@127.0.0.1:1/none", "database_unreachable"),
+        ("postgresql://nobody:x@nowhere.invalid/none", "database_unreachable"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_one_sentence(tmp_path: Path, url: str, code: str) -> None:
+    failed = quick("up", "--port", "0", "--data-dir", str(tmp_path / "data"), DATABASE_URL=url)
+    assert failed.returncode == 1
+    assert code in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def _has_ipv6() -> bool:
+    return any(address.address == "::1" for found in psutil.net_if_addrs().values() for address in found)
