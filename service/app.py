@@ -65,13 +65,16 @@ def create_app(settings: Settings) -> Starlette:
     database = Database(settings.database_url, "placet_app")
     waiter = Waiter(database)
 
+    parts = build_parts(settings, database, waiter)
+
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         async with waiter.running():
             yield
+        await parts.limits.close()
         await database.close()
 
-    return serve(build_parts(settings, database, waiter), lifespan)
+    return serve(parts, lifespan)
 
 
 def serve(parts: Parts, lifespan: Lifespan[Starlette] | None = None) -> Starlette:

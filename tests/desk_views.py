@@ -442,7 +442,7 @@ ASKING: dict[str, tuple[str, dict[str, Any]]] = {
     "consent": (
         "consent.html",
         {
-            "waiting": SimpleNamespace(client_name="Claude", tenant_name="orchard", offers=_OFFERS),
+            "asked": SimpleNamespace(client_name="Claude", tenant_name="orchard", offers=_OFFERS),
             "problem": None,
             "receiver": "http://localhost:33418/callback",
             "local": True,

@@ -8,9 +8,9 @@ from service.edge.openapi import documents
 
 
 @click.command
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default="openapi")
+@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default="openapi", show_default=True)
 def openapi(folder: Path) -> None:
-    """Write the owner API, the authorization server and the tools' catalogue into FOLDER."""
+    """Write the owner API, the authorization server and the tools' catalogue."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in documents().items():
         (folder / name).write_text(text, "utf-8")

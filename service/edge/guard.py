@@ -185,9 +185,10 @@ class _Guarded:
 
     async def _denied(self, call: Call) -> Refusal:
         if call.kind == "agent" and call.actor:
-            route = f"{call.request.method[:16]} {self.path}"
-            await self.parts.denials.record(self.parts.database, call.actor, route)
-            return Refusal(Code.AGENT_SCOPE_DENIED, "No agent token reaches this address.")
+            refusal = Refusal(Code.AGENT_SCOPE_DENIED, "No agent token reaches this address.")
+            where = f"{call.request.method[:16]} {self.path}"
+            await self.parts.denials.record(self.parts.database, call.actor, where, refusal.code.value.name)
+            return refusal
         if call.bad_token:
             return Refusal(Code.UNAUTHENTICATED, "This token is unknown, expired or revoked.")
         return Refusal(Code.SIGN_IN_REQUIRED, "Sign in to see this.")

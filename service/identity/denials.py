@@ -1,4 +1,4 @@
-"""An agent at an owner's door: refused each time, written down at most once per connection, route and minute."""
+"""An agent refused: at an owner's door, or by policy. Written down at most once per connection, place and minute."""
 
 import time
 from collections import OrderedDict
@@ -17,9 +17,16 @@ class Denials:
     def __init__(self) -> None:
         self._doors: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
 
-    async def record(self, database: Database, actor: Actor, route: str) -> None:
-        """Write a ledger entry, unless this connection was written down at this route within the last minute."""
-        door = (str(actor.id), route)
+    async def record(self, database: Database, actor: Actor, where: str, code: str) -> None:
+        """Write a ledger entry, unless this connection was written down here for this within the last minute.
+
+        Args:
+            database: where the tenant's ledger is.
+            actor: the connection.
+            where: the method and route, or the tool.
+            code: why it was refused.
+        """
+        door = (str(actor.id), f"{where} {code}")
         now = time.monotonic()
         since, unwritten = self._doors.pop(door, (now - WINDOW_SECONDS, 0))
         if now - since < WINDOW_SECONDS:
@@ -27,7 +34,7 @@ class Denials:
             return
         self._remember(door, now, 0)
         async with database.bound(actor.tenant) as tx:
-            await append(tx, actor, "agent.denied", str(actor.id), route=route, unwritten=unwritten)
+            await append(tx, actor, "agent.denied", str(actor.id), where=where, code=code, unwritten=unwritten)
 
     def _remember(self, door: tuple[str, str], since: float, unwritten: int) -> None:
         self._doors[door] = (since, unwritten)

@@ -28,7 +28,7 @@ from service.kit.errors import Code, Refusal
 Role = Literal["placet_owner", "placet_app", "placet_writer"]
 COMMAND_SECONDS = 5
 ATTEMPTS_MOST = 5
-_RETRY = {"40001", "40P01"}  # serialization failure, deadlock: the whole operation again
+_RETRY = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock timeout: the whole operation again
 _UNREACHABLE = ("08", "53", "57P", "58")  # connection, resources, shutdown, system error classes
 _FULL = {"53100"}
 T = TypeVar("T")
@@ -116,13 +116,15 @@ class Database:
 
     async def repeat(self, tenant: UUID, work: Callable[[Bound], Awaitable[T]]) -> T:
         """Do the whole of `work` in one transaction, again when PostgreSQL broke a deadlock or a serialization."""
+        last = Conflict()
         for attempt in range(ATTEMPTS_MOST):
             try:
                 async with self.bound(tenant) as tx:
                     return await work(tx)
-            except Conflict:
+            except Conflict as conflict:
+                last = conflict
                 await asyncio.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311  spread, not secrecy
-        raise Refusal(Code.UNAVAILABLE, "Too many calls changed the same thing at once.")
+        raise last
 
     @asynccontextmanager
     async def listen(self, *channels: str) -> AsyncIterator[asyncio.Queue[tuple[str, str]]]:
@@ -156,8 +158,11 @@ class Database:
             raise Refusal(Code.UNAVAILABLE, "The database does not answer.") from error
 
 
-class Conflict(Exception):
+class Conflict(Refusal):
     """PostgreSQL ended this transaction so that another could go on; the whole of it may be tried again."""
+
+    def __init__(self) -> None:
+        super().__init__(Code.UNAVAILABLE, "Too many calls changed the same thing at once.")
 
 
 async def bind(connection: AsyncConnection, tenant: UUID) -> None:

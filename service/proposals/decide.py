@@ -13,9 +13,10 @@ from service.contract.plan import Pin
 from service.grants.policy import Wanted
 from service.grants.standing import decider, stand
 from service.kit.actor import Actor, system
-from service.kit.canonical import canonical
+from service.kit.canonical import canonical, sha256
 from service.kit.database import Bound, Conflict, Database
 from service.kit.errors import Code, Refusal
+from service.ledger.append import append
 from service.proposals.planning import broken_pin, load_card, load_manifests, load_pins, load_plan
 from service.proposals.states import FINAL, WORK, LostRace, State, move, read_outcome
 from service.proposals.tables import decision, proposal, work_queue
@@ -27,6 +28,10 @@ from service.writer.provenance import committer_line
 WAIT_SECONDS = 10
 NOTE_MOST = 2_000
 Verdict = Literal["approve", "decline"]
+# Refusals that end in the ledger, since a person tried to decide.
+WRITTEN_DOWN = frozenset(
+    {Code.FORBIDDEN, Code.POLICY_DENIED, Code.PROPOSALS_OFF, Code.CARD_CHANGED, Code.WARNINGS_OPEN, Code.NOT_FOUND}
+)
 # What an approval finds when it comes late, and answers as it was answered then.
 REPLAYED: frozenset[str] = frozenset({"approved", "executing", "executed", "stale", "failed"})
 
@@ -99,13 +104,24 @@ class Decide:
         return Decided(proposal_id, row.state, replayed, read_outcome(row.outcome))
 
     async def _decide(self, tx: Bound, who: Decider, proposal_id: UUID, said: Verdicts) -> Decided | Refusal:
+        """A refusal is given back, not raised, so that what the ledger says of it is kept."""
         row = await _row(tx, proposal_id, lock=True)
-        await _may_decide(tx, who, row)
+        try:
+            await _may_decide(tx, who, row)
+            return await self._weigh(tx, who, row, said)
+        except Refusal as refusal:
+            if refusal.code not in WRITTEN_DOWN:
+                raise
+            code = refusal.code.value.name
+            await append(tx, who.actor, "decision.refused", str(row.id), verdict=said.verdict, code=code)
+            return refusal
+
+    async def _weigh(self, tx: Bound, who: Decider, row: Row[Any], said: Verdicts) -> Decided | Refusal:
         if row.state != "pending":
             return _late(row, said)
         if row.expired:
-            await move(tx, system(tx.tenant), proposal_id, "pending", "expired")
-            return _ended_refusal(proposal_id, "expired", {})
+            await move(tx, system(tx.tenant), row.id, "pending", "expired")
+            return _ended_refusal(row.id, "expired", {})
         if said.digest != row.digest:
             message = "The card is not the one you saw. Look at it again."
             raise Refusal(Code.CARD_CHANGED, message, card_digest=row.digest)
@@ -211,4 +227,13 @@ async def _record(tx: Bound, who: Decider, row: Row[Any], said: Verdicts) -> Non
             committer=committer_line(who.name, who.email, int(now.timestamp())),
             decided_at=now,
         )
+    )
+    await append(
+        tx,
+        who.actor,
+        f"decision.{said.verdict}",
+        str(row.id),
+        card_digest=said.digest,
+        acknowledged=sorted(said.acknowledged),
+        note_sha256=sha256(said.note.encode()),
     )

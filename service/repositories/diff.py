@@ -1,10 +1,8 @@
 """A line diff of two contents for the review page: every row, as bytes, with its line end; nothing is cut.
 
-Lines end at LF only, as in Git; a lone CR is part of its line. Content is binary when one of its first 8,000 bytes is
-NUL, which is Git's own test (xdiff-interface.c, `buffer_is_binary`).
+Lines end at LF only, as in Git; a lone CR is part of its line.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -13,11 +11,10 @@ import pygit2
 from pygit2.enums import DiffOption
 
 from service.contract.data import LineCount
+from service.contract.risk import is_binary, line_ends_changed
 
-BINARY_PREFIX = 8_000
 RowKind = Literal[" ", "+", "-"]
 _KINDS: dict[str, RowKind] = {" ": " ", "+": "+", "-": "-"}
-_LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class FileDiff:
         hunks: all of them.
         added: lines added.
         removed: lines removed.
-        line_ends_changed: lines, among those that are kept or replaced, that end otherwise than before.
+        line_ends_changed: how many lines went from CRLF to LF or the other way round.
         no_newline_old: the old content's last line has no end.
         no_newline_new: the new content's last line has no end.
     """
@@ -72,11 +69,6 @@ class FileDiff:
     line_ends_changed: int
     no_newline_old: bool
     no_newline_new: bool
-
-
-def is_binary(content: bytes | None) -> bool:
-    """Whether Git takes this content for no text."""
-    return content is not None and b"\0" in content[:BINARY_PREFIX]
 
 
 def line_end(raw: bytes) -> bytes:
@@ -94,7 +86,7 @@ def diff_file(old: bytes | None, new: bytes | None, context: int = 3) -> FileDif
         new: the content after, None for a deleted file.
         context: how many equal lines to show around a difference.
     """
-    binary = is_binary(old) or is_binary(new)
+    binary = is_binary(old or b"") or is_binary(new or b"")
     hunks = () if binary else tuple(_hunks(old, new, context))
     rows = [row for hunk in hunks for row in hunk.rows]
     return FileDiff(
@@ -102,7 +94,7 @@ def diff_file(old: bytes | None, new: bytes | None, context: int = 3) -> FileDif
         hunks=hunks,
         added=sum(row.kind == "+" for row in rows),
         removed=sum(row.kind == "-" for row in rows),
-        line_ends_changed=0 if binary else _line_ends_changed(old or b"", new or b""),
+        line_ends_changed=0 if binary else line_ends_changed(old or b"", new or b""),
         no_newline_old=_open_ended(old),
         no_newline_new=_open_ended(new),
     )
@@ -110,7 +102,7 @@ def diff_file(old: bytes | None, new: bytes | None, context: int = 3) -> FileDif
 
 def line_stats(old: bytes | None, new: bytes | None) -> LineCount | None:
     """How many lines are added and removed; None when either content is binary."""
-    if is_binary(old) or is_binary(new):
+    if is_binary(old or b"") or is_binary(new or b""):
         return None
     _, added, removed = _patch(old, new, 0).line_stats
     return LineCount(added=added, removed=removed)
@@ -137,35 +129,3 @@ def _row(line: pygit2.DiffLine) -> Row:
         new=line.new_lineno if line.new_lineno > 0 else None,
         raw=line.raw_content,
     )
-
-
-def _line_ends_changed(old: bytes, new: bytes) -> int:
-    """Pair the lines as they are without CR LF, replaced ones in order, and count the pairs that end otherwise."""
-    if b"\r\n" not in old and b"\r\n" not in new:
-        return 0
-    before, after = ([line_end(line) for line in _LINE.findall(content)] for content in (old, new))
-    pairs = ((before[left], after[right]) for left, right in _pairs(*(_plain(content) for content in (old, new))))
-    return sum(left != right and b"" not in {left, right} for left, right in pairs)
-
-
-def _plain(content: bytes) -> bytes:
-    return content.replace(b"\r\n", b"\n")
-
-
-def _pairs(old: bytes, new: bytes) -> Iterator[tuple[int, int]]:
-    """The indexes of lines that stand for each other: equal ones, and in each replaced run the first with the first."""
-    count = len(_LINE.findall(old))
-    if old == new:
-        yield from zip(range(count), range(count), strict=True)
-    removed: list[int] = []
-    added: list[int] = []
-    for row in (row for hunk in _hunks(old, new, count) for row in hunk.rows):
-        if row.old and row.new:
-            yield from zip(removed, added, strict=False)
-            removed, added = [], []
-            yield row.old - 1, row.new - 1
-        elif row.old:
-            removed.append(row.old - 1)
-        elif row.new:
-            added.append(row.new - 1)
-    yield from zip(removed, added, strict=False)

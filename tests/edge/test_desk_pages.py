@@ -464,6 +464,9 @@ async def test_the_api_gives_a_card_that_can_be_decided_on(opened: Opened) -> No
         "status": "executed",
         "replayed": False,
         "commit": views.HEAD,
+        "head": None,
+        "reason": None,
+        "message": None,
     }
     assert card["headline"]["says"] == "Change 2 files on main; one becomes executable"
     assert card["files"][1]["new"]["mode"] == "100755"
@@ -565,6 +568,13 @@ def test_every_text_has_a_contrast_of_four_and_a_half(theme: str) -> None:
         if ratio < 4.5:
             weak[text, page] = round(ratio, 2)
     assert weak == {}
+
+
+def test_every_class_of_the_style_sheet_is_used_somewhere() -> None:
+    sources = [*TEMPLATES.glob("*.html"), *(TEMPLATES.parent / "desk").glob("*.py")]
+    used = set(re.findall(r"[\w-]+", "\n".join(source.read_text() for source in sources)))
+    styled = set(re.findall(r"\.([a-z][\w-]*)(?=[^{}]*\{)", re.sub(r"/\*.*?\*/", "", CSS, flags=re.DOTALL)))
+    assert {name for name in styled if not name.startswith("t-")} - used == set()
 
 
 def test_the_style_sheet_loads_nothing() -> None:

@@ -47,12 +47,12 @@ def test_a_headline_says_what_would_happen(params: dict[str, int], expected: str
         (
             "hidden_characters",
             {"count": 1, "where": "content"},
-            "1 hidden character in the content of a. It is marked below.",
+            "1 hidden character in the content of a. It is marked where it stands.",
         ),
         (
             "hidden_characters",
             {"count": 3, "where": "message"},
-            "3 hidden characters in the commit message. Each is marked below.",
+            "3 hidden characters in the commit message. Each is marked where it stands.",
         ),
         ("line_ends_change", {"lines": 3}, "Line ends change on 3 lines of a; they are marked below."),
         (

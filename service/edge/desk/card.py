@@ -104,7 +104,7 @@ def _head(view: CardView, files: Iterable[FilePanel]) -> dict[str, Any]:
         "branch": visible.line(view.branch),
         "asked": moment(view.created_at, view.now),
         "client": visible.line(view.client),
-        "connection": visible.line(view.connection),
+        "connection": visible.line(view.connection) if view.connection != view.client else "",
         "subject": visible.line(first_line(view.card.agent_words.get("message", ""))),
         "added": sum(added for added, _ in counts),
         "removed": sum(removed for _, removed in counts),

@@ -11,8 +11,8 @@ from typing import Any, Final
 from pygments.lexers import find_lexer_class_for_filename
 from pygments.token import Token
 
+from service.contract.risk import is_binary
 from service.edge.desk.visible import decode
-from service.repositories.diff import is_binary
 
 BYTES_MOST: Final = 100_000
 SECONDS_MOST: Final = 0.5

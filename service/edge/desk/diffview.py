@@ -13,13 +13,14 @@ from typing import Final
 from markupsafe import Markup
 
 from service.contract.names import quote_path
+from service.contract.risk import is_binary
 from service.edge.desk.colour import Stretch, colour
 from service.edge.desk.sentences import counted, mode_text
 from service.edge.desk.visible import Visible, decode, line_end
 from service.edge.desk.words import Span, Words
 from service.kit.canonical import sha256
 from service.proposals.view import FileView
-from service.repositories.diff import FileDiff, Row, diff_file, is_binary
+from service.repositories.diff import FileDiff, Row, diff_file
 
 EXECUTABLE: Final = 0o100755
 LONG: Final = 2_000

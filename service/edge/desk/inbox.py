@@ -66,12 +66,12 @@ def _groups(view: InboxView, tenant: str) -> list[dict[str, Any]]:
     return list(groups.values())
 
 
-def _group(line: InboxLine) -> dict[str, Markup]:
+def _group(line: InboxLine) -> dict[str, Markup | str]:
     visible = Visible()
     return {
         "repository": visible.line(f"{line.project} / {line.repository}"),
         "connection": visible.line(line.connection),
-        "client": visible.line(line.client),
+        "client": visible.line(line.client) if line.client != line.connection else "",
     }
 
 

@@ -189,7 +189,7 @@ def _hidden_characters(at: str, params: Params) -> Pieces:
     count = int(params["count"])
     where = _HIDING_PLACES[params["where"]]
     path = (Mono(at_text(at)),) if where.endswith(" ") else ()
-    marked = " It is marked below." if count == 1 else " Each is marked below."
+    marked = f" {'It is' if count == 1 else 'Each is'} marked where it stands."
     return (Lead(counted(count, "hidden character")), f" in {where}", *path, f".{marked}")
 
 

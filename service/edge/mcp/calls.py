@@ -17,10 +17,12 @@ from service.edge.mcp.doors import check_scope
 from service.edge.mcp.eras import Era
 from service.edge.mcp.messages import Fault, Message, compact
 from service.kit.canonical import check_strings
-from service.kit.errors import Refusal
+from service.kit.errors import Code, Refusal
 from service.tools.registry import Entry
 
 ERROR_META = "placet/error"
+WRITTEN_DOWN = frozenset({Code.POLICY_DENIED, Code.PROPOSALS_OFF, Code.FORBIDDEN})
+"""Refusals that an owner wants to know of: the agent asked for what it may not."""
 T = TypeVar("T")
 
 
@@ -46,6 +48,8 @@ async def _run(call: Call, entry: Entry, arguments: Json) -> Answer | Refusal:
         check_strings(arguments, "")
         return await entry.call(arguments, call.parts.ports(call.actor))
     except Refusal as refusal:
+        if refusal.code in WRITTEN_DOWN:
+            await call.parts.denials.record(call.parts.database, call.actor, entry.name, refusal.code.value.name)
         return refusal
     except Exception as error:  # noqa: BLE001  the last line before the wire
         return unknown(error)
