@@ -17,7 +17,9 @@ DECLARE name text;
 BEGIN
   FOREACH name IN ARRAY ARRAY['placet_owner', 'placet_app', 'placet_writer'] LOOP
     BEGIN
-      EXECUTE format('CREATE ROLE %I NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB', name);
+      IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
+        EXECUTE format('CREATE ROLE %I NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB', name);
+      END IF;
     EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
     END;
     IF NOT pg_has_role(session_user, name, 'MEMBER') THEN

@@ -17,8 +17,8 @@ WORDS = {
     "repo": "Git repositories.",
     "connection": "What agents may do.",
     "ledger": "What happened.",
-    "openapi": "Write the descriptions under openapi/.",
 }
+HIDDEN = ("openapi",)  # for those who work on Placet
 
 
 class Words(click.Group):
@@ -28,7 +28,7 @@ class Words(click.Group):
         return list(WORDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click's signature
-        if cmd_name not in WORDS:
+        if cmd_name not in {*WORDS, *HIDDEN}:
             return None
         found = getattr(importlib.import_module(f"service.commands.{cmd_name}"), cmd_name)
         return found if isinstance(found, click.Command) else None

@@ -9,9 +9,11 @@ import os
 import re
 import secrets
 import shutil
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -31,6 +33,7 @@ OPTIONAL = re.compile(r"\b(redis|chromium|strace)\b", re.IGNORECASE)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _know_localhost()
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
     if CLUSTER not in os.environ:
@@ -86,6 +89,19 @@ async def _administer(statement: str) -> None:
 
 def _url(database: str) -> str:
     return make_url(os.environ[CLUSTER]).set(database=database).render_as_string(hide_password=False)
+
+
+def _know_localhost() -> None:
+    """A bare container has no /etc/hosts; there as well `localhost` is the loopback (RFC 6761, section 6.3)."""
+    ask = socket.getaddrinfo
+    try:
+        ask("localhost", None)
+    except socket.gaierror:
+
+        def answer(host: Any, *rest: Any, **more: Any) -> Any:
+            return ask("127.0.0.1" if host == "localhost" else host, *rest, **more)
+
+        socket.getaddrinfo = answer
 
 
 def _set(config: pytest.Config, name: str, value: str) -> None:

@@ -1,17 +1,17 @@
-"""`placet openapi`: write the descriptions under openapi/ anew."""
+"""Write the descriptions of the interfaces anew from the code; a test holds the committed ones against it."""
 
 from pathlib import Path
 
 import click
 
+from service.edge.openapi import documents
 
-@click.command()
-@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default=Path("openapi"), show_default=True)
+
+@click.command
+@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default="openapi", show_default=True)
 def openapi(folder: Path) -> None:
-    """Write the descriptions of the owner API, the authorization server and the tools."""
-    from service.edge.openapi import documents  # noqa: PLC0415  help needs none of it
-
-    folder.mkdir(exist_ok=True)
+    """Write the owner API, the authorization server and the tools' catalogue."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in documents().items():
-        (folder / name).write_text(text)
-        click.echo(f"{folder / name}")
+        (folder / name).write_text(text, "utf-8")
+        click.echo(folder / name)

@@ -18,7 +18,7 @@ from service.grants.tables import tenant
 from service.kit.database import Database
 from service.repositories.git import Call, run
 from service.scenario.agent import Agent, NotAsExpected
-from service.scenario.owner import Owner
+from service.scenario.owner import Loopback, Owner
 from service.scenario.told import Told
 from service.up.place import Place
 from service.up.progress import Ready
@@ -250,7 +250,7 @@ async def play(console: Console) -> bool:
 
 async def _tell(told: Told, ready: Ready, place: Place) -> None:
     hand = Hand(_writer_environment(ready, place), place.log("writer"))
-    async with httpx.AsyncClient(base_url=ready.issuer, timeout=WAIT_SECONDS + 10) as http:
+    async with httpx.AsyncClient(base_url=ready.issuer, timeout=WAIT_SECONDS + 10, transport=Loopback()) as http:
         story = Story(told, ready, Owner(http), Agent(http, ready.mcp_url), hand)
         try:
             await story.play()

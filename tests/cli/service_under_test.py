@@ -71,8 +71,15 @@ class Service:
 
     def tools(self, seconds: float = 5) -> list[str]:
         """The catalogue; the connection waits until it is answered."""
-        answer = httpx.post(self.ready["mcp_url"], json=LIST_TOOLS, timeout=seconds)
+        with self.http(seconds) as http:
+            answer = http.post("/mcp", json=LIST_TOOLS)
         return [tool["name"] for tool in answer.json()["result"]["tools"]]
+
+    def http(self, seconds: float = 5) -> httpx.Client:
+        """A client of it that needs nobody to say what `localhost` is."""
+        name = httpx.URL(self.ready["issuer"])
+        host = name.netloc.decode()
+        return httpx.Client(base_url=name.copy_with(host="127.0.0.1"), headers={"host": host}, timeout=seconds)
 
     def children(self) -> dict[str, psutil.Process]:
         """Its processes by what they are, without the deeper ones."""

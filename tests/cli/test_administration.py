@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from service.scenario.agent import Agent
-from service.scenario.owner import Owner
+from service.scenario.owner import Loopback, Owner
 from tests.cli.service_under_test import Service, empty_database, placet, quick, service
 
 
@@ -56,7 +56,7 @@ def connected(running: Service, ask: Callable[..., Any]) -> str:
     link = ask("owner", "link", person["email"])["owner_url"]
 
     async def connect() -> None:
-        async with httpx.AsyncClient(base_url=running.ready["issuer"], timeout=30) as http:
+        async with httpx.AsyncClient(base_url=running.ready["issuer"], timeout=30, transport=Loopback()) as http:
             owner, agent = Owner(http), Agent(http, running.ready["mcp_url"])
             await owner.sign_in(link)
             await agent.connect(owner, running.ready["repository_id"], "Robot")
@@ -153,11 +153,10 @@ def test_a_link_signs_in_once(running: Service, ask: Callable[..., Any]) -> None
     [owner, *_] = [one for one in ask("owner", "list", "--tenant", "demo") if one["role"] == "owner"]
     url = ask("owner", "link", owner["email"])["owner_url"]
     secret = url.partition("link=")[2]
-    page = httpx.get(url)
-    assert page.status_code == 200
-    first = httpx.post(f"{running.ready['issuer']}/sign-in", data={"link": secret})
-    assert first.status_code == 303
-    assert httpx.post(f"{running.ready['issuer']}/sign-in", data={"link": secret}).status_code == 401
+    with running.http() as http:
+        assert http.get(f"/sign-in?link={secret}").status_code == 200
+        assert http.post("/sign-in", data={"link": secret}).status_code == 303
+        assert http.post("/sign-in", data={"link": secret}).status_code == 401
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Quotas, with Redis, without it, and when it goes."""
 
+import shutil
 import socket
 import subprocess
 import time
@@ -38,6 +39,8 @@ def port() -> int:
 
 @pytest.fixture
 def redis(port: int, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    if shutil.which("redis-server") is None:
+        pytest.skip("no redis-server on the path")
     command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     yield server
