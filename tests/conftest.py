@@ -27,6 +27,7 @@ from tests.stage import House, Stage, Web, open_web
 
 ROOT = Path(__file__).parent.parent
 CLUSTER, TEMPLATE = "PLACET_TEST_DATABASE_URL", "PLACET_TEST_TEMPLATE"
+MEMORY_BYTES = 2_000_000_000
 # Where the named program is missing, a test of it says so and is skipped; where everything was to be there, it fails.
 NO_SKIP = "PLACET_NO_SKIP"
 OPTIONAL = re.compile(r"\b(redis|chromium|strace)\b", re.IGNORECASE)
@@ -36,9 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
     _know_localhost()
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
+    folder = tempfile.mkdtemp(prefix="placet-tests-", dir=_quick())
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    config.option.basetemp = config.option.basetemp or str(Path(folder, "tests"))
     if CLUSTER not in os.environ:
-        folder = tempfile.mkdtemp(prefix="placet-tests-")
-        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
         server = EmbeddedPostgres(Path(folder))
         server.start()
         config.add_cleanup(server.stop)
@@ -48,6 +50,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: asyncio.run(_administer(f"DROP DATABASE {name} WITH (FORCE)")))
     migrate(_url(name))
     _set(config, TEMPLATE, name)
+
+
+def _quick() -> str | None:
+    """Where a flush costs nothing and is made all the same: the tests flush thousands of times."""
+    memory = Path("/dev/shm")  # noqa: S108  a folder of our own is made in it
+    roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > MEMORY_BYTES
+    return str(memory) if roomy else None
 
 
 @pytest.hookimpl(wrapper=True)

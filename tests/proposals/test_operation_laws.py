@@ -9,10 +9,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from service.contract.data import NULL, Json
+from service.contract.data import NULL, Entry, Json
 from service.contract.names import quote_path
 from service.contract.operation import Example, Operation
-from service.contract.plan import Manifest, Plan, ReviewCard
+from service.contract.plan import Blocked, Manifest, MoveRef, Note, Plan, ReviewCard
 from service.kit.errors import Refusal
 from service.proposals.planning import (
     Planned,
@@ -26,7 +26,7 @@ from service.proposals.planning import (
 from service.repositories.objects import decode
 from service.writer.intent import seal
 from service.writer.provenance import Trailers
-from service.writer.write import write
+from service.writer.write import ManifestDiffers, write
 from tests.stage import REGISTRY, git, make_repository
 
 AUTHOR = b"Claude (conn-1) <conn-1@localhost> 1700000000 +0000"
@@ -163,6 +163,132 @@ def test_a_request_with_a_field_nobody_knows_is_refused(
     sent: Json = {**here.request.model_dump(mode="json"), "interactive": True}
     with pytest.raises(ValueError, match="interactive"):
         operation.request.model_validate(sent)
+
+
+class Mutant:
+    """An operation with one mistake."""
+
+    def __init__(self, operation: Operation[Any]) -> None:
+        self._operation = operation
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operation, name)
+
+
+class HidesAFile(Mutant):
+    def review_card(self, request: Any, world: Any, plan: Plan) -> ReviewCard:
+        card = self._operation.review_card(request, world, plan)
+        return card.model_copy(update={"sections": tuple(
+            section.model_copy(update={"notes": section.notes[1:]}) for section in card.sections)})  # fmt: skip
+
+
+class HidesTheBranch(Mutant):
+    def review_card(self, request: Any, world: Any, plan: Plan) -> ReviewCard:
+        card = self._operation.review_card(request, world, plan)
+        return card.model_copy(update={"headline": Note(code="files_change")})
+
+
+class ForgetsAWarning(Mutant):
+    def review_card(self, request: Any, world: Any, plan: Plan) -> ReviewCard:
+        return self._operation.review_card(request, world, plan).model_copy(update={"warnings": ()})
+
+
+class PinsALooseBranch(Mutant):
+    def pins(self, request: Any, seen: Any) -> Any:
+        needs = self._operation.pins(request, seen)
+        loose = needs[0].fact.model_copy(update={"hold": "contains"})
+        return (needs[0].model_copy(update={"fact": loose}), *needs[1:])
+
+
+class MovesAnotherBranchToo(Mutant):
+    def plan(self, request: Any, world: Any) -> Any:
+        plan = self._operation.plan(request, world)
+        if isinstance(plan, Blocked):
+            return plan
+        other = plan.effects[0].model_copy(update={"ref": "refs/heads/other", "old": NULL})
+        return plan.model_copy(update={"effects": (*plan.effects, other)})
+
+
+class WritesSomethingElse(Mutant):
+    def plan(self, request: Any, world: Any) -> Any:
+        plan = self._operation.plan(request, world)
+        if isinstance(plan, Blocked):
+            return plan
+        extra = {b"backdoor.sh": Entry(mode=0o100755, oid=world.store.put(b"#!/bin/sh\n"))}
+        commit = world.store.draft(plan.build[0].parents, world.store.edit(plan.build[0].tree, extra), b"x")
+        move = plan.effects[0].model_copy(update={"new": commit.id})
+        return plan.model_copy(update={"build": (commit,), "effects": (move,)})
+
+
+class DoesNothing(Mutant):
+    def plan(self, request: Any, world: Any) -> Any:
+        plan = self._operation.plan(request, world)
+        if isinstance(plan, Blocked) or not plan.build[0].parents:
+            return plan
+        base = world.store.commit(plan.build[0].parents[0])
+        commit = world.store.draft(plan.build[0].parents, base.tree, plan.build[0].message)
+        move = plan.effects[0].model_copy(update={"new": commit.id})
+        return plan.model_copy(update={"build": (commit,), "effects": (move,)})
+
+
+class PlansByTheClock(Mutant):
+    def plan(self, request: Any, world: Any) -> Any:
+        plan = self._operation.plan(request, world)
+        if isinstance(plan, Blocked):
+            return plan
+        message = b"%d" % time.monotonic_ns()
+        commit = world.store.draft(plan.build[0].parents, plan.build[0].tree, message)
+        move = plan.effects[0].model_copy(update={"new": commit.id})
+        return plan.model_copy(update={"build": (commit,), "effects": (move,)})
+
+
+class TellsPolicyTooLittle(Mutant):
+    def targets(self, request: Any) -> Any:
+        refs, _ = self._operation.targets(request)
+        return refs, ()
+
+
+class BlocksNothing(Mutant):
+    def plan(self, request: Any, world: Any) -> Any:
+        plan = self._operation.plan(request, world)
+        if not isinstance(plan, Blocked):
+            return plan
+        base = world.ref(request.ref)
+        commit = world.store.draft((base,), world.store.commit(base).tree, request.message.encode())
+        return Plan(kinds=(self.kind,), build=(commit,), effects=(MoveRef(ref=request.ref, old=base, new=commit.id),))
+
+
+MUTANTS = (
+    HidesAFile, HidesTheBranch, ForgetsAWarning, PinsALooseBranch, MovesAnotherBranchToo, WritesSomethingElse,
+    DoesNothing, PlansByTheClock, TellsPolicyTooLittle, BlocksNothing,
+)  # fmt: skip
+LAWS_OF_WHAT_LANDS = (
+    test_every_example_lands_as_it_says,
+    test_planning_twice_gives_the_same_bytes,
+    test_the_card_shows_every_path_and_every_ref_that_the_plan_touches,
+    test_every_ref_that_moves_is_pinned_where_the_plan_moves_it_from,
+    test_policy_sees_what_the_plan_touches_before_anything_is_read,
+)
+
+
+@pytest.mark.parametrize("mutant", [Mutant, *MUTANTS])
+@pytest.mark.parametrize("operation", list(REGISTRY.operations().values()), ids=ids)
+def test_a_seeded_mistake_breaks_a_law_and_no_mistake_breaks_none(
+    tmp_path: Path, operation: Operation[Any], mutant: type[Mutant]
+) -> None:
+    broken: Any = mutant(operation)
+    laws = [(law, one) for one in operation.examples() if not one.blocked for law in LAWS_OF_WHAT_LANDS]
+    laws += [(test_every_blocked_example_is_refused_with_its_code, one) for one in operation.examples() if one.blocked]
+    caught = any(breaks(law, tmp_path / str(number), broken, one) for number, (law, one) in enumerate(laws))
+    assert caught == (mutant is not Mutant)
+
+
+def breaks(law: Any, folder: Path, operation: Operation[Any], example: Example[Any]) -> bool:
+    try:
+        law(folder, operation, example)
+    except (AssertionError, Refusal, pytest.fail.Exception, ManifestDiffers):
+        return True
+    return False
 
 
 def not_shown(plan: Plan, card: ReviewCard, manifests: tuple[Manifest, ...]) -> set[str]:
