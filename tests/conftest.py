@@ -108,7 +108,7 @@ def _know_localhost() -> None:
     except socket.gaierror:
 
         def answer(host: Any, *rest: Any, **more: Any) -> Any:
-            return ask("127.0.0.1" if host == "localhost" else host, *rest, **more)
+            return ask("127.0.0.1" if host in {"localhost", b"localhost"} else host, *rest, **more)
 
         socket.getaddrinfo = answer
 

@@ -85,8 +85,8 @@ class Service:
         """Its processes by what they are, without the deeper ones."""
         found = {}
         for child in psutil.Process(self.process.pid).children():
-            words = child.cmdline()
-            if words:  # a zombie has none
+            with suppress(psutil.NoSuchProcess, IndexError):  # it just ended
+                words = child.cmdline()
                 found["postgres" if "postgres" in words[0] else words[words.index("service.cli") + 1]] = child
         return found
 

@@ -207,18 +207,6 @@ def test_a_changed_entry_is_found(running: Service, ask: Callable[..., Any], ref
     assert {row["chain"] for row in ask("ledger", "verify")} == {"intact"}
 
 
-def test_commands_work_while_nothing_runs(tmp_path: Path) -> None:
-    nothing = quick("tenant", "list", "--data-dir", str(tmp_path / "none"))
-    assert (nothing.returncode, "no_service" in nothing.stderr) == (1, True)
-    with service(tmp_path / "data") as started:
-        started.stop()
-    listed = quick("tenant", "list", "--json", "--data-dir", str(tmp_path / "data"))
-    assert [row["name"] for row in json.loads(listed.stdout)] == ["demo"]
-    link = quick("owner", "link", "a@x.org", "--data-dir", str(tmp_path / "data"))
-    assert (link.returncode, "issuer_unknown" in link.stderr) == (1, True)
-    assert not list(tmp_path.glob("data/postgres.socket"))
-
-
 def test_migrate_makes_a_database_ready(tmp_path: Path, cluster_url: str) -> None:
     missing = quick("tenant", "list", "--data-dir", str(tmp_path), DATABASE_URL=cluster_url)
     assert (missing.returncode, "schema_missing" in missing.stderr) == (1, True)
