@@ -237,7 +237,9 @@ class Web:
     http: httpx.AsyncClient
     parts: Parts
 
-    async def token(self, agent: Actor, scope: str = "repo:read repo:propose") -> str:
+    async def token(
+        self, agent: Actor, scope: str = "repo:read repo:propose", *, seconds: int = 3600, resource: str = ""
+    ) -> str:
         """A new access token of a connection."""
         secret = new_secret(agent.tenant)
         async with self.stage.owner_db.bound(agent.tenant) as tx:
@@ -247,9 +249,9 @@ class Web:
                     hash=secret_hash(secret),
                     connection=agent.id,
                     scope=scope,
-                    resource=self.parts.mcp_url,
+                    resource=resource or self.parts.mcp_url,
                     family=uuid4(),
-                    expires_at=func.clock_timestamp() + timedelta(hours=1),
+                    expires_at=func.clock_timestamp() + timedelta(seconds=seconds),
                 )
             )
         return secret
