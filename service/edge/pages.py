@@ -1,16 +1,14 @@
 """Pages for people: templates that escape everything, and headers that let nothing in."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import Response
 
 from service.edge.errors import retry
+from service.identity.sessions import Session
 from service.kit.errors import Refusal
-
-if TYPE_CHECKING:
-    from service.edge.guard import Call
 
 HERE = Path(__file__).parent
 PAGE_HEADERS = {
@@ -34,15 +32,22 @@ _templates = Environment(
 )
 
 
+class Asked(Protocol):
+    """What a page needs to know of its request: who is signed in."""
+
+    @property
+    def session(self) -> Session | None: ...
+
+
 def page(
-    call: "Call", template: str, status: int = 200, headers: dict[str, str] | None = None, **values: Any
+    call: Asked, template: str, status: int = 200, headers: dict[str, str] | None = None, **values: Any
 ) -> Response:
     """Render a template; `session` is the signed-in person or None."""
     html = _templates.get_template(template).render(session=call.session, **values)
     return Response(html, status, {**PAGE_HEADERS, **(headers or {})}, "text/html; charset=utf-8")
 
 
-def error_page(call: "Call", refusal: Refusal, headers: dict[str, str] | None = None) -> Response:
+def error_page(call: Asked, refusal: Refusal, headers: dict[str, str] | None = None) -> Response:
     """A refusal as a page: what is wrong and what to do next."""
     return page(
         call, "error.html", refusal.code.value.status, {**retry(refusal), **(headers or {})}, error=refusal.body()

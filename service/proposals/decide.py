@@ -7,6 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import Row, func, select
 
+from service.contract.answers import State
 from service.contract.data import Json
 from service.contract.names import check_text
 from service.contract.plan import Pin
@@ -18,7 +19,7 @@ from service.kit.database import Bound, Conflict, Database
 from service.kit.errors import Code, Refusal
 from service.ledger.append import append
 from service.proposals.planning import broken_pin, load_card, load_manifests, load_pins, load_plan
-from service.proposals.states import FINAL, WORK, LostRace, State, move, read_outcome
+from service.proposals.states import FINAL, WORK, LostRace, move, read_outcome
 from service.proposals.tables import decision, proposal, work_queue
 from service.proposals.waiting import Waiter
 from service.repositories.placement import Storage

@@ -20,6 +20,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import Row, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
+from service.contract.answers import State
 from service.contract.data import NULL, Json, Oid
 from service.contract.plan import MoveRef
 from service.grants.standing import decider, stand
@@ -31,7 +32,7 @@ from service.ledger.append import append
 from service.ledger.tables import ref_move
 from service.proposals.decide import stale_outcome, wanted
 from service.proposals.planning import broken_pin, load_manifests, load_pins, load_plan, reopen
-from service.proposals.states import LostRace, State, move
+from service.proposals.states import LostRace, move
 from service.proposals.tables import decision, intent, proposal, staging, work_queue
 from service.repositories.lease import Lease, LeaseBusy, read_mark
 from service.repositories.objects import decode, encode

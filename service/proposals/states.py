@@ -1,18 +1,17 @@
 """The states of a proposal and the moves between them. Each move is one UPDATE guarded by its source state."""
 
 import json
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, func, true, update
 
+from service.contract.answers import State
 from service.kit.actor import Actor
 from service.kit.canonical import canonical
 from service.kit.database import Bound
 from service.ledger.append import append
 from service.proposals.tables import proposal
-
-State = Literal["pending", "approved", "executing", "executed", "stale", "failed", "declined", "cancelled", "expired"]
 
 MOVES: dict[State, frozenset[State]] = {
     "pending": frozenset({"approved", "declined", "cancelled", "expired", "stale"}),

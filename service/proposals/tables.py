@@ -1,5 +1,7 @@
 """A proposal, what it staged, how it was decided, what the writer intends, and the queue of work."""
 
+from typing import get_args
+
 from sqlalchemy import (
     CheckConstraint,
     Column,
@@ -15,11 +17,11 @@ from sqlalchemy import (
     text,
 )
 
+from service.contract.answers import State
 from service.kit.database import directory_table, tenant_table, within
 
 NOW = text("clock_timestamp()")
-STATES = ("pending", "approved", "executing", "executed", "stale", "failed", "declined", "cancelled", "expired")
-_STATE_LIST = ", ".join(f"'{state}'" for state in STATES)
+_STATE_LIST = ", ".join(f"'{state}'" for state in get_args(State))
 
 proposal = tenant_table(
     "proposal",

@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Final, Literal, Protocol
 from uuid import UUID
 
+from service.contract.answers import State
 from service.contract.data import Oid
 from service.contract.plan import Note, ReviewCard
 from service.kit.actor import Actor
 
-State = Literal["pending", "approved", "executing", "executed", "stale", "failed", "declined", "cancelled", "expired"]
 Standing = Literal["live", "paused", "revoked"]
 Show = Literal["waiting", "decided", "stale", "ended"]
 Verdict = Literal["approve", "decline"]

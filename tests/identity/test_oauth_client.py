@@ -7,32 +7,13 @@ import httpx2
 import pytest
 from mcp.client.auth import OAuthClientProvider
 from mcp.client.auth.oauth2 import AuthorizationCodeResult
-from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from mcp.shared.auth import OAuthClientMetadata
 
 from tests.identity.house import House, approve, hidden
+from tests.official_client import Memory
 
 pytestmark = pytest.mark.anyio
 CALLBACK = "http://localhost:43117/callback"
-
-
-class Memory:
-    """Where the client keeps what it was given."""
-
-    def __init__(self) -> None:
-        self.tokens: OAuthToken | None = None
-        self.client: OAuthClientInformationFull | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self.tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self.tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self.client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self.client = client_info
 
 
 @pytest.mark.parametrize("method", ["none", None])

@@ -23,10 +23,11 @@ from mcp.client.auth import OAuthClientProvider
 from mcp.client.auth.oauth2 import AuthorizationCodeResult
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from mcp.shared.auth import OAuthClientMetadata
 from playwright.async_api import Page, async_playwright
 
 from service.contract.data import Json
+from tests.official_client import Memory
 from tests.stage import git
 
 pytestmark = pytest.mark.anyio
@@ -71,26 +72,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(PATIENCE_SECONDS)
-
-
-@dataclass
-class Memory:
-    """Where the client keeps what it was given."""
-
-    tokens: OAuthToken | None = None
-    client: OAuthClientInformationFull | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self.tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self.tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self.client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self.client = client_info
 
 
 @dataclass
