@@ -19,6 +19,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import Row, Table, delete, func, select, update
 
 from service.contract.names import check_name
+from service.grants.manage import let_agents_propose
 from service.grants.tables import connection, connection_repository, membership, oauth_client, project, tenant
 from service.identity.authorization import Asking, respond
 from service.identity.sessions import Session
@@ -208,8 +209,9 @@ async def _grant(tx: Bound, session: Session, asking: Asking, choice: Choice) ->
     await _check_still(tx, session, picked)
     row = await _write_connection(tx, session, asking, choice, before)
     await _write_repositories(tx, row.id, picked)
-    await _open(tx, opened)
-    await _record(tx, session, row, picked, opened)
+    for offer in opened:
+        await let_agents_propose(tx, session.actor, offer.id, on=True)
+    await _record(tx, session, row, picked)
     return Standing(tx.tenant, row.id, row.name, frozenset(row.scopes))
 
 
@@ -295,17 +297,7 @@ async def _write_repositories(tx: Bound, connection_id: UUID, picked: Collection
     await tx.execute(connection_repository.insert(), rows)
 
 
-async def _open(tx: Bound, opened: Collection[Offer]) -> None:
-    ids = [offer.id for offer in opened]
-    raised = {"agents_may_propose": True, "version": repository.c.version + 1}
-    await tx.execute(update(repository).where(repository.c.id.in_(ids)).values(raised))
-
-
-async def _record(
-    tx: Bound, session: Session, row: Row[Any], picked: Collection[Offer], opened: Collection[Offer]
-) -> None:
-    for offer in opened:
-        await append(tx, session.actor, "repository.agents_may_propose", str(offer.id), value=True)
+async def _record(tx: Bound, session: Session, row: Row[Any], picked: Collection[Offer]) -> None:
     await append(
         tx,
         session.actor,
