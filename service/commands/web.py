@@ -8,6 +8,7 @@ import click
 import uvicorn
 
 from service.app import create_app
+from service.commands.bounded import Bounded
 from service.settings import read_settings
 
 HOST, PORT = "127.0.0.1", 8000
@@ -28,7 +29,7 @@ def web(host: str, port: int, sockets: tuple[int, ...]) -> None:
         host=host,
         port=port,
         loop="uvloop",
-        http="httptools",
+        http=Bounded,
         ws="none",
         lifespan="on",
         log_config=None,

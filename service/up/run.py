@@ -73,7 +73,7 @@ class Up:
             self.progress.say("Bringing the database's schema up to date")
             await migrate_if_needed(given)
             return {"placet_owner": given, "placet_app": given, "placet_writer": given}
-        self.progress.say(f"Starting PostgreSQL: {age_notice(datetime.now(UTC).date())}")
+        self.progress.say(f"Starting {age_notice(datetime.now(UTC).date())}")
         server = undo.enter_context(EmbeddedPostgres(place.data_dir))
         admin = server.url(ADMIN)
         self.progress.say("Bringing its schema up to date")
