@@ -46,8 +46,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(server.stop)
         _set(config, CLUSTER, server.url(ADMIN))
     name = f"placet_template_{secrets.token_hex(6)}"
-    asyncio.run(_administer(f"CREATE DATABASE {name}"))
-    config.add_cleanup(lambda: asyncio.run(_administer(f"DROP DATABASE {name} WITH (FORCE)")))
+    asyncio.run(administer(f"CREATE DATABASE {name}"))
+    config.add_cleanup(lambda: asyncio.run(administer(f"DROP DATABASE {name} WITH (FORCE)")))
     migrate(_url(name))
     _set(config, TEMPLATE, name)
 
@@ -82,12 +82,12 @@ def cluster_url() -> str:
 async def database_url(cluster_url: str) -> AsyncIterator[str]:
     """A fresh database with the whole schema, dropped at the end."""
     name = f"placet_test_{secrets.token_hex(6)}"
-    await _administer(f"CREATE DATABASE {name} TEMPLATE {os.environ[TEMPLATE]}")
+    await administer(f"CREATE DATABASE {name} TEMPLATE {os.environ[TEMPLATE]}")
     yield _url(name)
-    await _administer(f"DROP DATABASE {name} WITH (FORCE)")
+    await administer(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-async def _administer(statement: str) -> None:
+async def administer(statement: str) -> None:
     url = make_url(os.environ[CLUSTER]).set(drivername="postgresql")
     admin = await asyncpg.connect(dsn=url.render_as_string(hide_password=False))
     try:
@@ -119,21 +119,21 @@ def _set(config: pytest.Config, name: str, value: str) -> None:
     config.add_cleanup(lambda: os.environ.pop(name, None))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 async def owner_db(database_url: str) -> AsyncIterator[Database]:
     database = Database(database_url, "placet_owner", size=4)
     yield database
     await database.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 async def app_db(database_url: str) -> AsyncIterator[Database]:
     database = Database(database_url, "placet_app", size=8)
     yield database
     await database.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 async def writer_db(database_url: str) -> AsyncIterator[Database]:
     database = Database(database_url, "placet_writer", size=4)
     yield database
