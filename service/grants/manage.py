@@ -44,12 +44,22 @@ async def add_project(tx: Bound, actor: Actor, name: str) -> UUID:
 
 
 async def add_membership(tx: Bound, actor: Actor, project_id: UUID, person: UUID, role: Role) -> UUID:
-    """Let a person into a project."""
-    membership_id = uuid4()
-    values = {"tenant": tx.tenant, "id": membership_id, "project": project_id, "person": person, "role": role}
-    await _insert(tx, membership, "membership", **values)
+    """Let a person into a project; also one who was in it before and was taken out.
+
+    Raises:
+        Refusal: NAME_TAKEN for one who is in it.
+    """
+    mine = (membership.c.project == project_id) & (membership.c.person == person)
+    before = (await tx.execute(select(membership).where(mine).with_for_update())).one_or_none()
+    if before is not None and before.state == "revoked":
+        await _change(tx, membership, before.id, state="live", role=role)
+        membership_id = before.id
+    else:
+        membership_id = uuid4()
+        values = {"tenant": tx.tenant, "id": membership_id, "project": project_id, "person": person, "role": role}
+        await _insert(tx, membership, "membership", **values)
     await append(tx, actor, "membership.added", str(membership_id), person=str(person), role=role)
-    return membership_id
+    return UUID(str(membership_id))
 
 
 async def add_repository(tx: Bound, actor: Actor, project_id: UUID, repository_id: UUID, name: str) -> None:
@@ -61,7 +71,8 @@ async def add_repository(tx: Bound, actor: Actor, project_id: UUID, repository_i
 
 
 async def change_state(tx: Bound, actor: Actor, table: Table, row_id: UUID, state: State) -> None:
-    """Pause, resume or revoke a tenant, project, membership, repository or connection. Revoked is for ever.
+    """Pause, resume or revoke a tenant, project, membership, repository or connection. Revoked is for ever, except
+    that a person may be added to a project again.
 
     Raises:
         Refusal: NOT_FOUND; FORBIDDEN for a move that its present state does not allow.

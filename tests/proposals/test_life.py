@@ -3,7 +3,10 @@
 from uuid import UUID
 
 import pytest
+from sqlalchemy import select
 
+from service.grants.manage import add_membership, change_state
+from service.grants.tables import membership
 from service.kit.errors import Code, Refusal
 from tests.stage import House, git
 
@@ -198,3 +201,16 @@ async def age(house: House, shown: dict[str, str]) -> None:
     async with house.stage.owner_db.bound(house.tenant) as tx:
         statement = text("UPDATE proposal SET expires_at = clock_timestamp() - interval '1 second' WHERE id = :id")
         await tx.execute(statement, {"id": shown["proposal_id"]})
+
+
+async def test_a_person_who_was_taken_out_of_a_project_may_be_added_again(house: House) -> None:
+    who, _ = await house.stage.person(house.tenant, "Rita Reader")
+    async with house.stage.owner_db.bound(house.tenant) as tx:
+        first = await add_membership(tx, house.owner.actor, house.project, who, "owner")
+        await change_state(tx, house.owner.actor, membership, first, "revoked")
+        assert await add_membership(tx, house.owner.actor, house.project, who, "reader") == first
+        row = (await tx.execute(select(membership).where(membership.c.id == first))).one()
+        assert (row.state, row.role, row.version) == ("live", "reader", 3)
+        with pytest.raises(Refusal) as caught:
+            await add_membership(tx, house.owner.actor, house.project, who, "owner")
+    assert caught.value.code is Code.NAME_TAKEN
