@@ -1,4 +1,8 @@
-"""A writer process for tests: `dying_writer.py DATABASE_URL REPOSITORIES STEP`; it is killed when it has done STEP."""
+"""A writer process for tests: `dying_writer.py DATABASE_URL REPOSITORIES STEP WHO`.
+
+The first time STEP is done, kill -9 ends the executor that did it (WHO is `executor`: its parent starts another), or
+the whole writer (`writer`).
+"""
 
 import os
 import signal
@@ -8,15 +12,19 @@ from pathlib import Path
 from service.settings import Settings
 from service.worker import run_worker
 
-url, repositories, last = sys.argv[1:]
+url, repositories, last, who = sys.argv[1:]
 parent = os.getpid()
+died = Path(repositories) / "died"
 
 
 def step(name: str) -> None:
-    """Die as by kill -9, executor and parent alike."""
-    if name == last:
+    """Die once, as by kill -9."""
+    if name != last or died.exists():
+        return
+    died.touch()
+    if who == "writer":
         os.kill(parent, signal.SIGKILL)
-        os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 sys.exit(run_worker(Settings(url, "http://localhost:1", Path(repositories), b"s" * 32, None), 1, step))

@@ -27,8 +27,8 @@ PATIENCE_SECONDS = 60
 
 
 @contextmanager
-def writer(house: House, url: str, last: str = "never") -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([sys.executable, str(WRITER), url, str(house.stage.storage.root), last])
+def writer(house: House, url: str, last: str = "never", who: str = "executor") -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, str(WRITER), url, str(house.stage.storage.root), last, who])
     try:
         yield process
     finally:
@@ -53,18 +53,23 @@ async def tidied(house: House) -> None:
             await anyio.to_thread.run_sync(os.sched_yield)
 
 
-@pytest.mark.parametrize("step", STEPS)
-async def test_a_writer_killed_after_a_step_leaves_one_commit_and_nothing_to_tidy(
-    house: House, database_url: str, step: str
+@pytest.mark.parametrize(("step", "who"), [*((step, "executor") for step in STEPS), ("marked", "writer")])
+async def test_whoever_is_killed_after_a_step_leaves_one_commit_and_nothing_to_tidy(
+    house: House, database_url: str, step: str, who: str
 ) -> None:
     before = house.head()
     shown = await house.propose()
     await house.decide(shown)
-    with writer(house, database_url, step) as dying:
-        assert await anyio.to_thread.run_sync(dying.wait, PATIENCE_SECONDS) == -9
-    with writer(house, database_url):
-        found = await ended(house, shown)
-        await tidied(house)
+    with writer(house, database_url, step, who) as dying:
+        if who == "writer":
+            assert await anyio.to_thread.run_sync(dying.wait, PATIENCE_SECONDS) == -9
+            with writer(house, database_url):
+                found = await ended(house, shown)
+                await tidied(house)
+        else:
+            found = await ended(house, shown)
+            await tidied(house)
+    assert (house.stage.storage.root / "died").exists()
     assert found["status"] == "executed"
     assert found["outcome"]["commit"] == house.head()
     assert git(house.path, "rev-list", "--count", f"{before}..main") == b"1\n"
@@ -99,7 +104,7 @@ async def test_a_crash_between_intent_and_marker_checks_rights_again(house: Hous
     shown = await house.propose()
     await house.decide(shown)
     before = house.head()
-    with writer(house, database_url, "packed") as dying:
+    with writer(house, database_url, "packed", "writer") as dying:
         await anyio.to_thread.run_sync(dying.wait, PATIENCE_SECONDS)
     async with house.stage.owner_db.bound(house.tenant) as tx:
         await let_agents_propose(tx, house.owner.actor, house.repository, on=False)
