@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import Response
 
+from service.edge.advice import for_people
 from service.edge.errors import retry
 from service.identity.sessions import Session
 from service.kit.errors import Refusal
@@ -49,6 +50,5 @@ def page(
 
 def error_page(call: Asked, refusal: Refusal, headers: dict[str, str] | None = None) -> Response:
     """A refusal as a page: what is wrong and what to do next."""
-    return page(
-        call, "error.html", refusal.code.value.status, {**retry(refusal), **(headers or {})}, error=refusal.body()
-    )
+    error = {**refusal.body(), "next": for_people(refusal)}
+    return page(call, "error.html", refusal.code.value.status, {**retry(refusal), **(headers or {})}, error=error)

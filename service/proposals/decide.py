@@ -121,7 +121,7 @@ class Decide:
         if row.state != "pending":
             return _late(row, said)
         if row.expired:
-            await move(tx, system(tx.tenant), row.id, "pending", "expired")
+            await move(tx, system(tx.tenant), row.id, "pending", "expired", {"code": "expired"})
             return _ended_refusal(row.id, "expired", {})
         if said.digest != row.digest:
             message = "The card is not the one you saw. Look at it again."
@@ -135,11 +135,11 @@ class Decide:
     async def _approve(self, tx: Bound, who: Decider, row: Row[Any], said: Verdicts) -> Decided:
         place = await self.storage.place(tx, row.repository)
         broken = await asyncio.to_thread(broken_pin, place.path, load_pins(row.pins))
+        await _record(tx, who, row, said)
         if broken:
             outcome = stale_outcome(*broken)
             await move(tx, who.actor, row.id, "pending", "stale", outcome)
             return Decided(row.id, "stale", replayed=False, outcome=outcome)
-        await _record(tx, who, row, said)
         try:
             in_time = proposal.c.expires_at > func.clock_timestamp()
             await move(tx, who.actor, row.id, "pending", "approved", only_if=in_time)

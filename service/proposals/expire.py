@@ -16,7 +16,7 @@ async def expire(database: Database, actor: Actor, proposal_id: UUID) -> None:
 
     async def work(tx: Bound) -> None:
         due = proposal.c.expires_at <= func.clock_timestamp()
-        await move(tx, actor, proposal_id, "pending", "expired", only_if=due)
+        await move(tx, actor, proposal_id, "pending", "expired", {"code": "expired"}, only_if=due)
 
     with suppress(LostRace):  # decided or withdrawn in time
         await database.repeat(actor.tenant, work)

@@ -18,7 +18,7 @@ from service.kit.errors import Code, Refusal
 from service.proposals.planning import broken_pin, load_card, load_pins, load_plan
 from service.proposals.states import FINAL, LostRace, move, read_outcome
 from service.proposals.submit import Submission, Submit
-from service.proposals.tables import proposal
+from service.proposals.tables import decision, proposal
 from service.proposals.waiting import Waiter
 from service.repositories.placement import Place, Storage
 
@@ -98,7 +98,9 @@ class OwnProposals:
     def _own(self) -> Select[Any]:
         """Only of repositories that the connection still reaches."""
         granted = select(connection_repository.c.repository).where(connection_repository.c.connection == self.actor.id)
-        return select(proposal).where(proposal.c.connection == self.actor.id, proposal.c.repository.in_(granted))
+        said = (decision.c.tenant == proposal.c.tenant) & (decision.c.proposal == proposal.c.id)
+        statement = select(proposal, decision.c.note).outerjoin(decision, said)
+        return statement.where(proposal.c.connection == self.actor.id, proposal.c.repository.in_(granted))
 
     async def _row(self, tx: Bound, own: UUID) -> Row[Any]:
         row = (await tx.execute(self._own().where(proposal.c.id == own))).one_or_none()
@@ -130,7 +132,7 @@ class OwnProposals:
             "review_url": f"{self.issuer}/proposals/{row.id}?tenant={self.actor.tenant}",
             "pins": [{"ref": pin.fact.name, "oid": pin.seen} for pin in pins],
             "branch_moved": moved,
-            "outcome": _outcome(row.outcome),
+            "outcome": _outcome(row),
             "received": self._received(row),
             "headline": card.headline.model_dump(mode="json"),
             "next": None if row.state in FINAL else _ask_again(row.id),
@@ -141,8 +143,9 @@ class OwnProposals:
         return operation.received(operation.request.model_validate(json.loads(row.request)))
 
 
-def _outcome(text: str | None) -> Json | None:
-    found = read_outcome(text)
+def _outcome(row: Row[Any]) -> Json | None:
+    """How it ended, with the owner's note, whatever his verdict was."""
+    found = {**read_outcome(row.outcome), **({"note": row.note} if row.note else {})}
     return {name: found[name] for name in OUTCOME_FIELDS if found.get(name)} or None
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
@@ -16,13 +16,13 @@ from service.contract.names import unquote_path
 from service.contract.plan import Pin, Plan, ReviewCard
 from service.grants.manage import State as StandingState
 from service.grants.manage import change_state, let_agents_propose
-from service.grants.standing import DECIDERS
+from service.grants.standing import DECIDERS, stand
 from service.grants.tables import connection, connection_repository, membership, oauth_client, person, project
 from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.ledger.tables import ledger_entry
-from service.proposals.decide import Decide, Decider, Verdicts
+from service.proposals.decide import Decide, Decider, Verdicts, wanted
 from service.proposals.planning import load_card, load_manifests, load_pins, load_plan, read_fact, reopen
 from service.proposals.states import read_outcome
 from service.proposals.tables import decision, proposal, staging
@@ -113,7 +113,9 @@ class OwnerDesk:
             role = await _role(tx, actor, row.repository)
             waiting = (await _counts(tx, actor))["waiting"]
             now = await _now(tx)
-        return await asyncio.to_thread(_card, actor, row, place.path, objects, said, others, role, waiting, now)
+            hindrance = await _hindrance(tx, row)
+        card = await asyncio.to_thread(_card, actor, row, place.path, objects, said, others, role, waiting, now)
+        return replace(card, hindrance=hindrance)
 
     async def decide(
         self, actor: Actor, proposal_id: UUID, verdict: Verdict, digest: str, acknowledged: tuple[str, ...], note: str
@@ -275,6 +277,17 @@ def _inbox_line(row: Row[Any], *, moved: bool) -> InboxLine:
     )
 
 
+async def _hindrance(tx: Bound, row: Row[Any]) -> Refusal | None:
+    """What would refuse an approval now: a right that is gone, or a policy that has become stricter."""
+    if row.state != "pending":
+        return None
+    try:
+        (await stand(tx, row.connection, row.repository)).check(wanted(row))
+    except Refusal as refusal:
+        return refusal
+    return None
+
+
 async def _decision(tx: Bound, proposal_id: UUID) -> Row[Any] | None:
     found = await tx.execute(
         select(decision, person.c.email)
@@ -372,15 +385,21 @@ def _content(store: Staging, entry: Any) -> bytes | None:
 
 
 def _preview(row: Row[Any], plan: Plan, said: Row[Any] | None, actor: Actor) -> str:
-    """The commit as it will be; before an approval its committer is whoever approves."""
-    texts = []
-    committer = said.committer.decode() if said else "(you, when you approve)"
-    by = said.email if said else actor.name
+    """The commit as it is or will be. While it waits its committer is whoever approves; without an approval nobody."""
+    approved = said is not None and said.verdict == "approve"
+    waits = row.state == "pending"
+    committer, by = "(nobody)", ""
+    if said is not None and approved:
+        committer, by = said.committer.decode(), said.email
+    elif waits:
+        committer, by = "(you, when you approve)", actor.name
     trailers = Trailers(row.id, by, row.connection, row.digest)
+    texts = []
     for new in plan.build:
         head = [f"tree {new.tree}", *(f"parent {parent}" for parent in new.parents)]
         head += [f"author {new.author.decode(errors='replace')}", f"committer {committer}"]
-        texts.append("\n".join(head) + "\n\n" + trailers.end(new.message).decode(errors="replace"))
+        message = trailers.end(new.message) if by else new.message
+        texts.append("\n".join(head) + "\n\n" + message.decode(errors="replace"))
     return "\n".join(texts)
 
 

@@ -14,6 +14,7 @@ from service.contract.answers import State
 from service.contract.data import Oid
 from service.contract.plan import Note, ReviewCard
 from service.kit.actor import Actor
+from service.kit.errors import Refusal
 
 Standing = Literal["live", "paused", "revoked"]
 Show = Literal["waiting", "decided", "stale", "ended"]
@@ -159,6 +160,7 @@ class CardView:
         around: live facts, never part of the card.
         may_decide: the person's role lets him decide here.
         waiting: how many proposals wait in this tenant.
+        hindrance: why an approval would be refused now, whatever the card says; a live fact like `around`.
     """
 
     id: UUID
@@ -182,6 +184,7 @@ class CardView:
     around: tuple[AroundLine, ...]
     may_decide: bool
     waiting: int
+    hindrance: Refusal | None = None
 
 
 @dataclass(frozen=True)

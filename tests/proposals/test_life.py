@@ -214,3 +214,12 @@ async def test_a_person_who_was_taken_out_of_a_project_may_be_added_again(house:
         with pytest.raises(Refusal) as caught:
             await add_membership(tx, house.owner.actor, house.project, who, "owner")
     assert caught.value.code is Code.NAME_TAKEN
+
+
+@pytest.mark.parametrize("verdict", ["approve", "decline"])
+async def test_the_owners_note_reaches_the_agent_whatever_the_verdict(house: House, verdict: str) -> None:
+    shown = await house.propose()
+    await house.decide(shown, verdict, note="Thank you.")
+    if verdict == "approve":
+        await house.execute(shown)
+    assert (await house.read(shown))["outcome"]["note"] == "Thank you."

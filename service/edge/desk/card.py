@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from service.contract.data import NULL
 from service.contract.plan import Note
+from service.edge.advice import for_people
 from service.edge.desk.asking import NOTE_MOST
 from service.edge.desk.diffview import FilePanel, file_name, panel
 from service.edge.desk.inbox import first_line
@@ -116,14 +117,18 @@ def _head(view: CardView, files: Iterable[FilePanel]) -> dict[str, Any]:
 
 def _says(view: CardView, attempt: Attempt | None) -> Iterator[Say]:
     if attempt:
-        todo = attempt.refusal.code.value.todo
-        yield Say("lost", "Nothing was decided.", f"{attempt.refusal.message} {todo}", alert=True)
+        yield Say(
+            "lost", "Nothing was decided.", f"{attempt.refusal.message} {for_people(attempt.refusal)}", alert=True
+        )
     if view.state in ENDINGS:
         yield _ending(view)
     elif view.expires_at <= view.now:
         yield Say("mind", *ENDINGS["expired"])
     else:
         yield from (_moved(pin) for pin in view.pins if not pin.holds)
+        if view.hindrance and not attempt:
+            text = f"{view.hindrance.message} {for_people(view.hindrance)}"
+            yield Say("mind", "This cannot be approved now.", text)
         if not view.may_decide:
             yield Say("plain", "You may read this.", "An owner or maintainer of the project decides it.")
 
@@ -221,7 +226,7 @@ def _undecided(view: CardView) -> Markup:
     if view.state == "pending" and view.expires_at > view.now:
         place = Visible().line(view.project)
         return Markup("An owner or maintainer of <bdi>{}</bdi> decides this. You may read it.").format(place)
-    return Markup("Nobody decided this, and nothing can be decided any more.")
+    return Markup("Nobody decided this while it could be decided.")
 
 
 def _pin(pin: PinView, view: CardView) -> dict[str, Any]:

@@ -18,7 +18,16 @@ from service.kit.errors import Code, Refusal
 LEDGER_MOST: Final = 100
 NO_CONNECTION: Final = "There is no such connection."
 NO_REPOSITORY: Final = "There is no such repository."
-_SHOWN_AGAIN: Final = frozenset({Code.WARNINGS_OPEN, Code.CARD_CHANGED, Code.PROPOSAL_ENDED})
+_SHOWN_AGAIN: Final = frozenset(
+    {
+        Code.WARNINGS_OPEN,
+        Code.CARD_CHANGED,
+        Code.PROPOSAL_ENDED,
+        Code.FORBIDDEN,
+        Code.POLICY_DENIED,
+        Code.PROPOSALS_OFF,
+    }
+)
 
 
 async def inbox(call: Call) -> Response:

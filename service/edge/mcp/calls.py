@@ -45,7 +45,7 @@ async def _run(call: Call, entry: Entry, arguments: Json) -> Answer | Refusal:
     if call.actor is None:
         raise RuntimeError("a tool is called by nobody")  # check_scope has let no such call through
     try:
-        check_strings(arguments, "")
+        _check_strings(arguments)
         return await entry.call(arguments, call.parts.ports(call.actor))
     except Refusal as refusal:
         if refusal.code in WRITTEN_DOWN:
@@ -53,6 +53,16 @@ async def _run(call: Call, entry: Entry, arguments: Json) -> Answer | Refusal:
         return refusal
     except Exception as error:  # noqa: BLE001  the last line before the wire
         return unknown(error)
+
+
+def _check_strings(arguments: Json) -> None:
+    """A path is refused with one code, whatever is wrong with it."""
+    try:
+        check_strings(arguments, "")
+    except Refusal as refusal:
+        if refusal.details["field"].endswith("path"):
+            raise Refusal(Code.PATH_REJECTED, refusal.message, **refusal.details) from None
+        raise
 
 
 def _answered(answer: Answer, era: Era) -> Json:

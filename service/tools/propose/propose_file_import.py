@@ -103,7 +103,12 @@ class FileImport(Request):
         _check_unique(parsed)
         total = sum(len(change.content or b"") for change in parsed)
         if total > IMPORT_BYTES:
-            raise _bad("files", f"The files have {total} bytes of content.", limit=IMPORT_BYTES, value=total)
+            raise _bad(
+                "files",
+                f"The files have {total:,} bytes of content; {IMPORT_BYTES:,} is the most.",
+                limit=IMPORT_BYTES,
+                value=total,
+            )
         return self
 
     def changes(self) -> tuple["_Wish", ...]:
@@ -144,8 +149,9 @@ class _Draft:
     edits: dict[bytes, Entry | None] = field(default_factory=dict)
     blockers: list[Note] = field(default_factory=list)
 
-    def block(self, code: Code, wish: _Wish, **params: Any) -> None:
-        self.blockers.append(Note(code=code.value.name, at=quote_path(wish.path), params={"field": wish.at, **params}))
+    def block(self, code: Code, wish: _Wish, *, at: bytes | None = None, **params: Any) -> None:
+        where = quote_path(wish.path if at is None else at)
+        self.blockers.append(Note(code=code.value.name, at=where, params={"field": wish.at, **params}))
 
 
 # What each action allows and demands of the optional fields: True demanded, False refused, None free.
@@ -304,15 +310,15 @@ def _apply(draft: _Draft, wish: _Wish) -> None:
 def _is_as_expected(draft: _Draft, wish: _Wish, now: Entry | None) -> bool:
     """Whether what is there is what the wish speaks of; else the blocker says what is."""
     if now is not None and now.mode == DIRECTORY:
-        draft.block(Code.PATH_OCCUPIED, wish, by="directory")
+        draft.block(Code.PATH_OCCUPIED, wish, at=wish.origin, by="directory")
     elif now is not None and (now.mode == GITLINK or (now.mode not in FILE_MODES and wish.action != "delete")):
-        draft.block(Code.PATH_OCCUPIED, wish, by="submodule" if now.mode == GITLINK else "symlink")
+        draft.block(Code.PATH_OCCUPIED, wish, at=wish.origin, by="submodule" if now.mode == GITLINK else "symlink")
     elif now is None and wish.action in {"update", "delete", "rename"}:
-        draft.block(Code.FILE_MISSING, wish)
+        draft.block(Code.FILE_MISSING, wish, at=wish.origin)
     elif now is not None and wish.action == "create":
         draft.block(Code.FILE_EXISTS, wish, blob_oid=now.oid)
     elif wish.expected is not None and (now is None or now.oid != wish.expected):
-        draft.block(Code.BLOB_MISMATCH, wish, blob_oid=now.oid if now else None)
+        draft.block(Code.BLOB_MISMATCH, wish, at=wish.origin, blob_oid=now.oid if now else None)
     else:
         return True
     return False

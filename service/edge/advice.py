@@ -1,0 +1,19 @@
+"""What a person may do after a refusal; the codes' own advice is for programs and agents."""
+
+from service.kit.errors import Code, Refusal
+
+_FOR_PEOPLE = {
+    Code.NOT_FOUND: "It may have been removed, or it is in another tenant, or not yours to see.",
+    Code.INVALID_ARGUMENT: "Go back and try again.",
+    Code.INVALID_REQUEST: "Go back and try again.",
+    Code.FORBIDDEN: "Decline it, or let an owner of the project give the right back first.",
+    Code.PROPOSALS_OFF: "Turn it on under Repositories, or decline.",
+    Code.POLICY_DENIED: "Decline it, or let an owner change the connection's policy first.",
+    Code.METHOD_NOT_ALLOWED: "Go back and try again.",
+    Code.HOST_REJECTED: "Use the address that the service was set up with.",
+}
+
+
+def for_people(refusal: Refusal) -> str:
+    """One sentence on what to do next."""
+    return _FOR_PEOPLE.get(refusal.code, refusal.code.value.todo)
