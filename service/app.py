@@ -81,4 +81,5 @@ def serve(parts: Parts, lifespan: Lifespan[Starlette] | None = None) -> Starlett
     """Every route behind the guard."""
     app = Starlette(routes=list(routes(ENDPOINTS, parts)), lifespan=lifespan)
     app.router.default = Nowhere(parts)
+    app.router.redirect_slashes = False  # such a redirect would come before the guard
     return app

@@ -69,10 +69,32 @@ RIGHTS = {
     },
 }
 
-# The web process can never say that something was executed.
-APP_STATES = """
-CREATE POLICY app_states ON proposal AS RESTRICTIVE FOR UPDATE TO placet_app USING (true)
-WITH CHECK (state NOT IN ('executing', 'executed', 'failed'))
+# A proposal begins as pending and moves only as DESIGN says; the web process never says that something was executed.
+MOVES = (
+    "pending>approved pending>declined pending>cancelled pending>expired pending>stale "
+    "approved>executing approved>stale approved>failed approved>executed "
+    "executing>executed executing>stale executing>failed executing>approved"
+).split()
+GUARDS = f"""
+CREATE FUNCTION guard_proposal() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_user NOT IN ('placet_app', 'placet_writer') THEN RETURN NEW; END IF;
+  IF (TG_OP = 'INSERT' AND NEW.state = 'pending')
+    OR (TG_OP = 'UPDATE' AND OLD.state = NEW.state)
+    OR (TG_OP = 'UPDATE' AND OLD.state || '>' || NEW.state IN ({", ".join(f"'{move}'" for move in MOVES)})
+        AND (current_user = 'placet_writer' OR OLD.state = 'pending'))
+  THEN RETURN NEW; END IF;
+  RAISE EXCEPTION 'no such move of a proposal' USING ERRCODE = 'insufficient_privilege';
+END $$;
+CREATE FUNCTION guard_connection() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF OLD.state = 'revoked' AND NEW.state <> 'revoked' THEN
+    RAISE EXCEPTION 'a revoked connection stays revoked' USING ERRCODE = 'insufficient_privilege';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON proposal FOR EACH ROW EXECUTE FUNCTION guard_proposal();
+CREATE TRIGGER guard BEFORE UPDATE ON connection FOR EACH ROW EXECUTE FUNCTION guard_connection()
 """
 
 APPEND_ONLY = """
@@ -89,7 +111,8 @@ def build_walls() -> None:
     for role, rights in RIGHTS.items():
         for table, granted in rights.items():
             op.execute(f"GRANT {granted} ON {table} TO {role}")
-    op.execute(APP_STATES)
+    for statement in GUARDS.split(";\nCREATE"):
+        op.execute(statement if statement.lstrip().startswith("CREATE") else f"CREATE{statement}")
     op.execute(APPEND_ONLY)
     for table in ("ledger_entry", "ref_move"):
         op.execute(
@@ -495,4 +518,4 @@ def downgrade() -> None:
     op.drop_table('tenant')
     op.drop_table('person')
     op.drop_table('oauth_client')
-    op.execute("DROP FUNCTION refuse_change()")
+    op.execute("DROP FUNCTION refuse_change(), guard_proposal(), guard_connection()")

@@ -5,37 +5,67 @@ import binascii
 import re
 from collections.abc import Iterator
 
-from service.contract.hidden import find_hidden
+from service.contract.hidden import find_hidden, mixed_scripts
 from service.contract.names import quote_path
 from service.contract.plan import Note
 
 BINARY_LOOK_BYTES = 8_000
 """Git calls content binary when one of its first 8,000 bytes is NUL (buffer_is_binary in xdiff-interface.c)."""
 
-RUNS_OR_REDIRECTS: tuple[tuple[str, re.Pattern[bytes]], ...] = tuple(
-    (kind, re.compile(pattern, re.IGNORECASE))
-    for kind, pattern in (
-        (
-            "workflow",
-            rb"(.*/)?(\.github/(workflows|actions)/.*|\.gitlab-ci\.ya?ml|\.circleci/.*|jenkinsfile|\.forgejo/.*)",
-        ),
-        ("hook", rb"(.*/)?(\.husky/.*|\.githooks/.*|\.pre-commit-config\.ya?ml|lefthook\.ya?ml)"),
-        ("attributes", rb"(.*/)?(\.gitattributes|\.lfsconfig|\.mailmap|\.gitconfig)"),
-        (
-            "agent_instructions",
-            rb"(.*/)?(agents|claude|gemini)\.md|(.*/)?(\.cursor/.*|\.cursorrules|\.claude/.*|\.mcp\.json)",
-        ),
-        ("agent_instructions", rb"(.*/)?\.github/copilot-instructions\.md"),
-        ("codeowners", rb"(.*/)?codeowners"),
-        ("package_script", rb"(.*/)?(package\.json|setup\.py|pyproject\.toml|conftest\.py|build\.rs|gemfile|\.npmrc)"),
-        (
-            "build",
-            rb"(.*/)?(makefile|dockerfile|justfile|rakefile|cmakelists\.txt|\.envrc|\.vscode/.*|\.devcontainer/.*)",
-        ),
-    )
+_RISKY = {
+    "workflow": (
+        r"\.github/(workflows|actions)/.*",
+        r"\.gitlab-ci\.ya?ml",
+        r"\.(circleci|forgejo|woodpecker)/.*",
+        r"jenkinsfile",
+        r"(azure|bitbucket)-pipelines\.ya?ml",
+        r"\.(drone|travis|woodpecker)\.ya?ml",
+    ),
+    "hook": (r"\.(husky|githooks)/.*", r"\.pre-commit-config\.ya?ml", r"lefthook\.ya?ml"),
+    "attributes": (r"\.gitattributes", r"\.lfsconfig", r"\.mailmap", r"\.gitconfig"),
+    "agent_instructions": (
+        r"(agents|claude|gemini)\.md",
+        r"\.(cursor|claude)/.*",
+        r"\.(cursor|windsurf)rules",
+        r"\.mcp\.json",
+        r"\.github/copilot-instructions\.md",
+    ),
+    "codeowners": (r"codeowners",),
+    "package_script": (
+        r"package\.json",
+        r"setup\.(py|cfg)",
+        r"pyproject\.toml",
+        r"tox\.ini",
+        r"(conftest|sitecustomize)\.py",
+        r"[^/]*\.pth",
+        r"build\.rs",
+        r"gemfile",
+        r"\.npmrc",
+        r"\.yarnrc(\.yml)?",
+    ),
+    "build": (
+        r"(gnu)?makefile",
+        r"([^/]+\.)?dockerfile(\.[^/]+)?",
+        r"(docker-)?compose[^/]*\.ya?ml",
+        r"justfile",
+        r"rakefile",
+        r"cmakelists\.txt",
+        r"\.bazelrc",
+        r"\.envrc",
+        r"\.(vscode|devcontainer)/.*",
+    ),
+}
+RUNS_OR_REDIRECTS = tuple(
+    (kind, re.compile(f"(.*/)?({'|'.join(patterns)})".encode(), re.IGNORECASE | re.DOTALL))
+    for kind, patterns in _RISKY.items()
 )
+"""Paths that some program runs, obeys or is redirected by, at any depth, in any letter case."""
+
 _BASE64 = re.compile(rb"[A-Za-z0-9+/\s]{16,}={0,2}\s*")
 _MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"PK\x03\x04", b"\x1f\x8b", b"\x7fELF", b"RIFF", b"\0asm")
+_NO_TEXT = re.compile(rb".*\.(png|jpe?g|gif|webp|ico|pdf|zip|gz|tgz|woff2?|wasm|exe|so|dll|class|jar)", re.IGNORECASE)
+_BASE64_OR_URI = re.compile(rb"(data:[\x20-\x7e]*,)?[A-Za-z0-9+/=_%\s-]+")
+_WORD = re.compile(r"\w+")
 
 
 def is_binary(content: bytes) -> bool:
@@ -67,20 +97,31 @@ def content_warnings(path: bytes, old: bytes, new: bytes) -> Iterator[Note]:
         yield Note(code="binary_content", at=shown, params={"bytes": len(new)})
     else:
         yield from text_warnings(new.decode("utf-8", "replace"), "content", shown)
-    if looks_like_base64(new):
+    if looks_like_base64(path, new):
         yield Note(code="looks_like_base64", at=shown, params={"bytes": len(new)})
     if ends := line_ends_changed(old, new):
         yield Note(code="line_ends_change", at=shown, params={"lines": ends})
 
 
 def text_warnings(text: str, where: str, at: str = "") -> Iterator[Note]:
-    """The text has characters that are invisible or reorder what stands around them."""
+    """The text has characters that are invisible or reorder others, or words that mix alphabets which look alike."""
     if hidden := find_hidden(text):
         yield Note(code="hidden_characters", at=at or where, params={"count": len(hidden), "where": where})
+    words = () if text.isascii() else _WORD.findall(text)
+    mixed = [scripts for word in words if not word.isascii() and (scripts := mixed_scripts(word))]
+    if mixed:
+        names = sorted({name for scripts in mixed for name in scripts})
+        yield Note(code="mixed_scripts", at=at or where, params={"count": len(mixed), "scripts": names, "where": where})
 
 
-def looks_like_base64(content: bytes) -> bool:
-    """Whether text is, by its first bytes once decoded, a file in base64 that was meant to be decoded."""
+def looks_like_base64(path: bytes, content: bytes) -> bool:
+    """Whether text stands where a file that is no text was meant: it was not decoded.
+
+    Either its first bytes are those of a known format once decoded, or the path's ending is one of a format that is
+    no text and the content is nothing but base64, or a data URI.
+    """
+    if _NO_TEXT.fullmatch(path) and _BASE64_OR_URI.fullmatch(content):
+        return True
     if not _BASE64.fullmatch(content):
         return False
     start = b"".join(content[:64].split())[:24]

@@ -3,6 +3,7 @@
 With an `Authorization` header the cookie is ignored, so that no agent can ride on a browser and no page on an agent.
 """
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from service.kit.errors import Code, Refusal
 
 COOKIE = "__Host-placet"
 BODY_MOST = 1_048_576
+BODY_SECONDS = 10
 FIELDS_MOST = 500
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::\d{1,5})?")
@@ -189,8 +191,7 @@ class _Guarded:
     async def _denied(self, call: Call) -> Refusal:
         if call.kind == "agent" and call.actor:
             refusal = Refusal(Code.AGENT_SCOPE_DENIED, "No agent token reaches this address.")
-            where = f"{call.request.method[:16]} {self.path}"
-            await self.parts.denials.record(self.parts.database, call.actor, where, refusal.code.value.name)
+            await self.parts.denials.record(self.parts.database, call.actor, self.path, refusal.code.value.name)
             return refusal
         if call.bad_token:
             return Refusal(Code.UNAUTHENTICATED, "This token is unknown, expired or revoked.")
@@ -252,8 +253,13 @@ async def _read(request: Request) -> bytes:
     if request.headers.get("content-encoding", "identity") != "identity":
         raise Refusal(Code.INVALID_REQUEST, "Send the body without a content encoding.")
     chunks = bytearray()
-    async for chunk in request.stream():
-        chunks += chunk
-        if len(chunks) > BODY_MOST:
-            raise limit
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                chunks += chunk
+                if len(chunks) > BODY_MOST:
+                    raise limit
+    except TimeoutError:
+        message = f"The body took longer than {BODY_SECONDS} seconds."
+        raise Refusal(Code.TOO_SLOW, message, limit=BODY_SECONDS) from None
     return bytes(chunks)

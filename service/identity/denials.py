@@ -1,12 +1,15 @@
 """An agent refused: at an owner's door, or by policy. Written down at most once per connection, place and minute."""
 
+import logging
 import time
 from collections import OrderedDict
 
 from service.kit.actor import Actor
 from service.kit.database import Database
+from service.kit.errors import Refusal
 from service.ledger.append import append
 
+log = logging.getLogger("placet.denials")
 WINDOW_SECONDS = 60
 DOORS_MOST = 10_000
 
@@ -23,7 +26,7 @@ class Denials:
         Args:
             database: where the tenant's ledger is.
             actor: the connection.
-            where: the method and route, or the tool.
+            where: the route, or the tool.
             code: why it was refused.
         """
         door = (str(actor.id), f"{where} {code}")
@@ -33,8 +36,12 @@ class Denials:
             self._remember(door, since, unwritten + 1)
             return
         self._remember(door, now, 0)
-        async with database.bound(actor.tenant) as tx:
-            await append(tx, actor, "agent.denied", str(actor.id), where=where, code=code, unwritten=unwritten)
+        try:
+            async with database.bound(actor.tenant) as tx:
+                await append(tx, actor, "agent.denied", str(actor.id), where=where, code=code, unwritten=unwritten)
+        except Refusal:
+            self._remember(door, now - WINDOW_SECONDS, unwritten + 1)  # it stays denied, and is written next time
+            log.warning("a denial could not be written: %s at %s", actor.id, where)
 
     def _remember(self, door: tuple[str, str], since: float, unwritten: int) -> None:
         self._doors[door] = (since, unwritten)

@@ -177,6 +177,7 @@ def _engine(url: URL, role: Role, size: int) -> AsyncEngine:
         max_overflow=0,
         pool_timeout=COMMAND_SECONDS,
         pool_pre_ping=False,
+        hide_parameters=True,  # what is proposed, and whose, is in no log
         connect_args={
             "timeout": COMMAND_SECONDS,
             "command_timeout": COMMAND_SECONDS,

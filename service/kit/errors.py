@@ -23,6 +23,7 @@ class Code(Enum):
     INVALID_JSON = Wire("invalid_json", 400, "Send one JSON value in UTF-8 without duplicate keys.")
     INVALID_REQUEST = Wire("invalid_request", 400, "Correct the request as the message says.")
     PAYLOAD_TOO_LARGE = Wire("payload_too_large", 413, "Send less in one call.")
+    TOO_SLOW = Wire("too_slow", 408, "Send the whole request at once.")
     METHOD_NOT_ALLOWED = Wire("method_not_allowed", 405, "Use the method that the Allow header names.")
     HOST_REJECTED = Wire("host_rejected", 400, "Call the service by its own name.")
     INVALID_ARGUMENT = Wire("invalid_argument", 422, "Correct the named field and call again.")

@@ -89,13 +89,22 @@ class Decide:
         check_text(said.note, "note", most=NOTE_MOST, least=0)
         first = await self.database.repeat(who.actor.tenant, lambda tx: self._decide(tx, who, proposal_id, said))
         if isinstance(first, Refusal):
-            raise first
+            raise await self._final(who.actor.tenant, proposal_id, first)
         if first.known or said.verdict == "decline":
             return first
         ended = await self.waiter.until(
             str(proposal_id), lambda: self._ended(who.actor.tenant, proposal_id, replayed=first.replayed), WAIT_SECONDS
         )
         return ended or first
+
+    async def _final(self, tenant: UUID, proposal_id: UUID, refusal: Refusal) -> Refusal:
+        """Who lost to an approval is told how that ended, if the writer answers in time."""
+        if refusal.details.get("status") not in {"approved", "executing"}:
+            return refusal
+        ended = await self.waiter.until(
+            str(proposal_id), lambda: self._ended(tenant, proposal_id, replayed=True), WAIT_SECONDS
+        )
+        return _ended_refusal(proposal_id, ended.state, ended.outcome) if ended else refusal
 
     async def _ended(self, tenant: UUID, proposal_id: UUID, *, replayed: bool) -> Decided | None:
         async with self.database.bound(tenant) as tx:

@@ -13,13 +13,14 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
+from service.contract.data import NULL
 from service.contract.operation import Operation
 from service.contract.plan import Blocked, Fact, Manifest, Pin, Plan, RefAt, ReviewCard, Value
 from service.contract.world import World
 from service.kit.canonical import canonical, digest, sha256
 from service.kit.errors import Code, Refusal
 from service.repositories.objects import Staging, decode, encode
-from service.repositories.refs import read_ref
+from service.repositories.refs import list_refs, read_ref
 from service.writer.write import manifests
 
 CODES = {code.value.name: code for code in Code}
@@ -93,6 +94,8 @@ def read_pins(repository: Path, operation: Operation[Any], request: Any) -> tupl
 
 def read_fact(repository: Path, fact: RefAt) -> Value:
     """What a fact is now."""
+    if fact.name.endswith("/"):
+        return next((oid for _, oid in list_refs(repository, fact.name)), NULL)
     return read_ref(repository, fact.name)
 
 

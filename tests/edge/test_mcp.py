@@ -324,7 +324,7 @@ class TestTokens:
             response = await http.request(method, "/api/v1/proposals/1/approve", headers=headers)
         assert (response.status_code, response.json()["error"]["code"]) == (403, "agent_scope_denied")
         async with site.database.bound(site.tenant) as tx:
-            kinds = (await tx.execute(select(ledger_entry.c.kind))).scalars().all()
+            kinds = (await tx.execute(select(ledger_entry.c.kind).order_by(ledger_entry.c.seq))).scalars().all()
         assert kinds[-1] == "agent.denied"
         assert kinds.count("agent.denied") == 1
 
@@ -626,3 +626,18 @@ class TestCalls:
         with anyio.fail_after(5):
             await site.app(scope, receive, note)
             await site.world.cancelled.wait()
+
+    async def test_a_batch_that_http_refuses_has_done_nothing(self, site: Any) -> None:
+        asked = {**PROPOSE, "repository_id": str(site.house.repository)}
+        batch = [tool("propose_file_import", asked), tool("list_repositories")]
+        response = await send(site, json.dumps(batch).encode(), token=await site.token("repo:propose"))
+        assert response.status_code == 403
+        assert site.world.seen == []
+        odd = [rpc("tools/call", {"name": ["x"]}), rpc("tools/call", {"name": {}}), rpc("ping")]
+        assert (await send(site, json.dumps(odd).encode(), token=await site.token())).status_code == 200
+
+    async def test_an_address_with_a_slash_at_its_end_is_none(self, site: Any) -> None:
+        for path in ("/mcp/", "/sign-in/", "/ledger/"):
+            response = await send(site, rpc("ping"), path=path, host="evil.example")
+            assert response.status_code == 400
+            assert (await send(site, rpc("ping"), path=path)).status_code == 404

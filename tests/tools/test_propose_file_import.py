@@ -12,7 +12,16 @@ import pytest
 from service.contract.data import Json
 from service.contract.plan import Note
 from service.kit.errors import Code, Refusal
-from service.proposals.planning import Planned, load_card, load_manifests, load_plan, plan_proposal, reopen
+from service.proposals.planning import (
+    Planned,
+    broken_pin,
+    load_card,
+    load_manifests,
+    load_pins,
+    load_plan,
+    plan_proposal,
+    reopen,
+)
 from service.repositories.objects import decode
 from service.tools.propose.propose_file_import import OPERATION, FileImport
 from service.tools.validation import errors_of, refuse
@@ -382,3 +391,38 @@ def test_the_first_proposal_of_an_empty_repository_makes_a_root_commit(tmp_path:
     land(empty, {"path": "README.md", "content": "# New\n"})
     assert git(empty, "rev-list", "--count", "main") == b"1\n"
     assert load_plan(late.plan).effects[0].old == "0" * 40
+
+
+def test_a_repository_with_any_branch_gets_no_second_root(tmp_path: Path) -> None:
+    empty = tmp_path / "e.git"
+    make_repository(empty, None)
+    late = plan(empty, ask({"path": "b", "content": "b\n"}, branch="dev"))
+    land(empty, {"path": "README.md", "content": "# New\n"}, branch="trunk")
+    assert broken_pin(empty, load_pins(late.pins)) is not None
+    assert refused(empty, {"path": "x", "content": "x"}, branch="main").code is Code.BRANCH_MISSING
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "azure-pipelines.yml", "GNUmakefile", "docker-compose.yml", "Dockerfile.prod", "tox.ini", "setup.cfg",
+        "a/sitecustomize.py", "x.pth", ".yarnrc.yml", ".bazelrc", ".windsurfrules", "sub/CODEOWNERS", "CLAUDE.md",
+        ".github/workflows/a.yml", ".husky/pre-commit", ".gitattributes",
+    ],
+)  # fmt: skip
+def test_a_path_that_something_runs_or_obeys_is_a_warning(repository: Path, path: str) -> None:
+    planned = plan(repository, ask({"path": path, "content": "x\n"}))
+    assert f"runs_or_redirects:{path}" in warnings(planned)
+
+
+@pytest.mark.parametrize("content", ["data:image/png;base64,iVBORw0KGgo=", "iVBORw0KGgo=", "AAAA"])
+def test_text_where_a_picture_was_meant_is_a_warning(repository: Path, content: str) -> None:
+    planned = plan(repository, ask({"path": "img/t.png", "content": content}))
+    assert warnings(planned) == ["looks_like_base64:img/t.png"]
+
+
+def test_words_of_two_alphabets_are_a_warning_with_their_names(repository: Path) -> None:
+    planned = plan(repository, ask({"path": "\u0430dmin.py", "content": "\u0430dmin = 1\ncaf\u00e9 = 2\n"}))
+    found = [note for note in load_card(planned.card).warnings if note.code == "mixed_scripts"]
+    assert [note.params["where"] for note in found] == ["path", "content"]
+    assert found[0].params["scripts"] == ["Cyrillic", "Latin"]

@@ -114,10 +114,17 @@ async def test_no_role_can_pass_the_walls(superuser: asyncpg.Connection) -> None
         assert not any(row[power] for power in powers)
 
 
+BORN_EXECUTED = """
+INSERT INTO proposal SELECT (jsonb_populate_record(p, jsonb_build_object(
+  'id', gen_random_uuid(), 'key', 'another-key', 'state', 'executed'))).* FROM proposal p
+"""
 FORBIDDEN = (
     ("placet_app", "UPDATE proposal SET state = 'executed'"),
     ("placet_app", "UPDATE proposal SET state = 'executing'"),
     ("placet_app", "UPDATE proposal SET state = 'failed'"),
+    ("placet_app", BORN_EXECUTED),
+    ("placet_writer", "UPDATE proposal SET state = 'declined'; UPDATE proposal SET state = 'pending'"),
+    ("placet_app", "UPDATE connection SET state = 'revoked'; UPDATE connection SET state = 'live'"),
     ("placet_app", "UPDATE proposal SET digest = ''"),
     ("placet_app", "INSERT INTO intent (tenant) VALUES (gen_random_uuid())"),
     ("placet_app", "INSERT INTO ref_move (tenant) VALUES (gen_random_uuid())"),
@@ -140,7 +147,7 @@ FORBIDDEN = (
 async def test_a_role_cannot_do_what_is_not_its_business(
     undone: asyncpg.Connection, house: House, role: str, statement: str
 ) -> None:
-    if "UPDATE proposal" in statement:
+    if "proposal" in statement:
         await house.propose()  # row security has something to refuse
     await undone.execute(f"SET LOCAL ROLE {role}")
     await undone.execute("SELECT set_config('app.tenant', $1, true)", str(house.tenant))

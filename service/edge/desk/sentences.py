@@ -193,6 +193,14 @@ def _hidden_characters(at: str, params: Params) -> Pieces:
     return (Lead(counted(count, "hidden character")), f" in {where}", *path, f".{marked}")
 
 
+def _mixed_scripts(at: str, params: Params) -> Pieces:
+    where = _HIDING_PLACES[params["where"]]
+    path = (Mono(at_text(at)),) if where.endswith(" ") else ()
+    names = " and ".join(str(name) for name in params["scripts"])
+    lead = Lead(f"{counted(int(params['count']), 'word')} may not be what it looks like.")
+    return (lead, f" In {where}", *path, f", letters of {names} stand in one word.")
+
+
 def _becomes_executable(at: str, params: Params) -> Pieces:
     mode = params["mode"] if isinstance(params["mode"], str) else mode_text(int(params["mode"]))
     return (Lead("Runs on your machines."), " ", Mono(at_text(at)), " becomes executable (mode ", Mono(mode), ").")
@@ -255,6 +263,7 @@ _CHAPTERS: Final[Mapping[Chapter, Mapping[str, Maker]]] = {
         "hidden_characters": _hidden_characters,
         "line_ends_change": _line_ends_change,
         "runs_or_redirects": _runs_or_redirects,
+        "mixed_scripts": _mixed_scripts,
         "looks_like_base64": _warning(
             "Looks like base64.", "@", " would hold this very text, not what it may stand for."
         ),
@@ -266,6 +275,7 @@ _CHAPTERS: Final[Mapping[Chapter, Mapping[str, Maker]]] = {
         "hidden_characters": _brief("hidden character"),
         "line_ends_change": _brief("line ends change"),
         "runs_or_redirects": _brief_risk,
+        "mixed_scripts": _brief("mixed alphabets"),
         "looks_like_base64": _brief("looks like base64"),
         "binary_content": _brief("not text"),
         "deletes_file": _brief("deletes files"),

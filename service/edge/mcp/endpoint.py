@@ -17,7 +17,7 @@ from service.edge.cors import CORS_HEADERS, answer_preflight
 from service.edge.guard import Call, Endpoint
 from service.edge.mcp.calls import call_tool
 from service.edge.mcp.catalogue import Catalogue, catalogue_of
-from service.edge.mcp.doors import check_origin, check_token
+from service.edge.mcp.doors import check_origin, check_scope, check_token
 from service.edge.mcp.eras import Era, era_of
 from service.edge.mcp.messages import Fault, Message, Reply, fault_reply, parse, readable_id, result_reply
 from service.kit.canonical import read_json
@@ -83,11 +83,12 @@ async def post_secure(call: Call) -> Response:
 
 
 async def _post(call: Call, *, secure: bool) -> Response:
+    sent = None
     try:
         sent = await _read(call)
         check_origin(call)
     except Fault as fault:
-        return _response(fault_reply(None, fault))
+        return _response(fault_reply(readable_id(sent), fault))
     if isinstance(sent, list):
         return _response(await _batch(call, sent, secure=secure))
     return _response(await _one(call, sent, secure=secure))
@@ -106,14 +107,28 @@ async def _batch(call: Call, sent: list[Any], *, secure: bool) -> Reply:
     if VERSION_HEADER in call.request.headers or not 0 < len(sent) <= BATCH_MOST:
         fault = Fault(INVALID_REQUEST, f"A batch is for 2025-03-26 and has 1 to {BATCH_MOST} messages.")
         return fault_reply(None, fault)
-    replies = []
-    for value in sent:
-        reply = await _one(call, value, secure=secure)
-        if "www-authenticate" in reply.headers:
-            return reply
-        replies.append(reply)
+    for value in sent:  # all of them before any: what HTTP refuses has done nothing
+        if (denied := _denied(call, value, secure=secure)) is not None:
+            return denied
+    replies = [await _one(call, value, secure=secure) for value in sent]
     bodies = [reply.body for reply in replies if reply.body]
     return Reply(200, b"[" + b",".join(bodies) + b"]") if bodies else Reply(202)
+
+
+def _denied(call: Call, value: Any, *, secure: bool) -> Reply | None:
+    """The challenge that this message would get."""
+    try:
+        message = parse(value)
+        called = message.method == "tools/call"
+        check_token(call, needed=secure or called)
+        name = (message.params or {}).get("name") if called else None
+        entry = call.parts.registry.find(name) if isinstance(name, str) else None
+        if entry is not None:
+            check_scope(call, entry.scope)
+    except Fault as fault:
+        reply = fault_reply(readable_id(value), fault)
+        return reply if "www-authenticate" in reply.headers else None
+    return None
 
 
 async def _one(call: Call, value: Any, *, secure: bool) -> Reply:

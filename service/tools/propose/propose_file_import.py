@@ -38,6 +38,7 @@ CONTENT_CHARACTERS = 100_000
 IMPORT_BYTES = 200_000
 Action = Literal["create", "update", "delete", "rename", "upsert"]
 FILE_MODES = (0o100644, 0o100755)
+BRANCHES = "refs/heads/"
 DIRECTORY, GITLINK = 0o040000, 0o160000
 EXECUTABLE = 0o100755
 
@@ -188,7 +189,7 @@ class ImportFiles:
         tip = RefAt(name=request.ref)
         needs = [Need(fact=tip, expected=expected)]
         if seen.get(tip) == NULL:  # only a repository without commits may get a branch this way
-            needs.append(Need(fact=RefAt(name="HEAD")))
+            needs.append(Need(fact=RefAt(name=BRANCHES)))
         return tuple(needs)
 
     def received(self, request: FileImport) -> list[dict[str, object]]:
@@ -202,7 +203,7 @@ class ImportFiles:
     def plan(self, request: FileImport, world: World) -> Plan | Blocked:
         base = world.ref(request.ref)
         if base == NULL:
-            if world.ref("HEAD") != NULL:
+            if world.ref(BRANCHES) != NULL:
                 return Blocked(blockers=(Note(code=Code.BRANCH_MISSING.value.name, at=request.branch),))
             check_new_branch(request.branch, "branch")
         tree = None if base == NULL else world.store.commit(base).tree
