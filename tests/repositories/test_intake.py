@@ -149,11 +149,45 @@ def test_a_bundle_of_a_part_is_refused(source: Path, tmp_path: Path, git: Callab
     _refused(str(tmp_path / "part.bundle"), tmp_path, "part of a history")
 
 
-def test_a_cut_bundle_and_a_folder_with_a_lost_object_are_refused(source: Path, tmp_path: Path, git: Callable) -> None:
-    git(source, "bundle", "create", "-q", str(tmp_path / "cut.bundle"), "--all")
-    content = (tmp_path / "cut.bundle").read_bytes()
-    (tmp_path / "cut.bundle").write_bytes(content[: len(content) * 2 // 3])
-    _refused(str(tmp_path / "cut.bundle"), tmp_path)
+def test_a_bundle_that_is_cut_anywhere_is_refused_as_cut(source: Path, tmp_path: Path, git: Callable) -> None:
+    bundle = tmp_path / "cut.bundle"
+    git(source, "bundle", "create", "-q", str(bundle), "--all")
+    content = bundle.read_bytes()
+    head = content.index(b"\n\n")
+    sizes = {9, 15, 16, 17, 30, 57, 58, 100, head, head + 1, head + 2, head + 6, head + 20, head + 21, head + 22, 600}
+    for size in sorted({*sizes, len(content) * 2 // 3, len(content) - 21, len(content) - 20, len(content) - 1}):
+        bundle.write_bytes(content[:size])
+        _refused(str(bundle), tmp_path, "The bundle is cut off or damaged.")
+
+
+def test_a_bundle_with_a_changed_byte_or_something_behind_is_refused_as_damaged(
+    source: Path, tmp_path: Path, git: Callable
+) -> None:
+    bundle = tmp_path / "damaged.bundle"
+    git(source, "bundle", "create", "-q", str(bundle), "--all")
+    content = bundle.read_bytes()
+    place = content.index(b"PACK") + 40
+    for damaged in (content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :], content + b"x"):
+        bundle.write_bytes(damaged)
+        _refused(str(bundle), tmp_path, "The bundle is cut off or damaged.")
+
+
+def test_a_bundle_without_a_branch_or_a_tag_is_refused(source: Path, tmp_path: Path, git: Callable) -> None:
+    bundle = tmp_path / "few.bundle"
+    git(source, "bundle", "create", "-q", str(bundle), "HEAD")
+    _refused(str(bundle), tmp_path, "no branch and no tag")
+    signature, _, pack = bundle.read_bytes().partition(b"\n\n")
+    bundle.write_bytes(signature.split(b"\n")[0] + b"\n\n" + pack)
+    _refused(str(bundle), tmp_path, "no branch and no tag")
+
+
+def test_a_bundle_of_the_third_version_is_taken_in(source: Path, tmp_path: Path, git: Callable) -> None:
+    git(source, "bundle", "create", "-q", "--version=3", str(tmp_path / "b"), "--branches", "--tags", "HEAD")
+    import_repository(str(tmp_path / "b"), tmp_path / "target.git", _silent)
+    _is_whole(git, source, tmp_path / "target.git")
+
+
+def test_a_folder_with_a_lost_object_is_refused(source: Path, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "lender/.git/objects")
     (tmp_path / "lender/.git/objects").mkdir()
     _refused(str(source), tmp_path)
