@@ -1,5 +1,6 @@
 """Repositories: brought in whole, found by name, and the switch that lets agents propose."""
 
+import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -24,13 +25,14 @@ from service.commands.administration import (
 )
 from service.commands.options import as_json, data_dir, project_option, tenant_option
 from service.commands.states import add_states
-from service.contract.names import check_name
+from service.contract.names import check_name, quote_path
 from service.grants.manage import add_repository, let_agents_propose
 from service.grants.tables import project as projects
 from service.kit.actor import system
 from service.kit.errors import Code, Refusal
 from service.repositories.intake import import_repository
 from service.repositories.placement import FIRST_SHARD
+from service.repositories.refs import head_branch, list_refs
 from service.repositories.tables import repository
 
 
@@ -122,8 +124,17 @@ async def _room_for(office: Office, name: str, project: str | None, tenant: str 
 async def _enter(office: Office, room: _Room) -> Answer:
     async with office.database.bound(room.tenant) as tx:
         await add_repository(tx, system(room.tenant), room.project, room.repository, room.name)
-    data = {"id": str(room.repository), "name": room.name, "path": str(room.path)}
-    return Answer(data, f"{room.name} is here: {room.repository}")
+    came = {
+        "branches": len(list_refs(room.path, "refs/heads/")),
+        "tags": len(list_refs(room.path, "refs/tags/")),
+        "default_branch": quote_path(os.fsencode(head_branch(room.path).removeprefix("refs/heads/"))),
+    }
+    data = {"id": str(room.repository), "name": room.name, "path": str(room.path), **came}
+    return Answer(
+        data,
+        f"{room.name} is here: {room.repository}. Branches: {came['branches']}, tags: {came['tags']}, "
+        f"default branch: {came['default_branch']}.",
+    )
 
 
 def _copy(source: str, path: Path) -> None:

@@ -44,6 +44,9 @@ _SYMBOLIC = "ref: "
 _DEFAULT = "refs/heads/main"
 _USUAL = (_DEFAULT, "refs/heads/master")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\0-\x20\x7f]+", re.IGNORECASE)
+_WORD = r"[\w.+~][\w.+~-]*"
+_SCP = re.compile(rf"({_WORD})@([a-z0-9][a-z0-9.-]*):/?({_WORD}(?:/{_WORD})*/?)", re.ASCII | re.IGNORECASE)
+_FAR_AWAY = re.compile(r"[^/]*[@:]")
 _BUNDLE = re.compile(rb"# v[23] git ")
 _BUNDLE_LINE = re.compile(rb"(?:# v[23] git bundle|@|-?[0-9a-f]{40,64}\b)[^\n]*\n")
 _LINE_BYTES = 65_536
@@ -80,14 +83,21 @@ LENIENT = (
 _SHALLOW = "The source is a shallow copy or changed meanwhile; import a whole repository."
 _CUT = "The bundle is cut off or damaged."
 _NO_REPOSITORY = "There is no Git repository."
+_NO_ADDRESS = (
+    "The address is none that can be imported. "
+    "Write it as https://host/path, ssh://user@host/path, git://host/path or file:///path."
+)
 _SIGN_IN = "The source asks for a sign-in that was not given."
-_FAR = "The source cannot be reached."
+_FAR = "The source cannot be reached"
 _REASONS = (
     (r"shallow", _SHALLOW),
     (r"Authentication failed|could not read (Username|Password)|terminal prompts disabled", _SIGN_IN),
     (r"Permission denied \(|Host key verification|returned error: 40[13]", _SIGN_IN),
-    (r"Could not resolve|[Uu]nable to (access|connect|look up)|No route to host|Network is unreachable", _FAR),
-    (r"[Cc]onnection (refused|timed out|reset|closed)", _FAR),
+    (r"Could not resolve|[Uu]nable to look up", f"{_FAR}: no such host is known."),
+    (r"[Cc]onnection refused", f"{_FAR}: its host refuses the connection."),
+    (r"[Tt]imed out|Timeout was reached", f"{_FAR}: its host did not answer in time."),
+    (r"Failed to connect to|No route to host|Network is unreachable", f"{_FAR}: no connection comes about."),
+    (r"[Uu]nable to (access|connect)|[Cc]onnection (reset|closed)", f"{_FAR}."),
     (r"lacks these prerequisite", "The bundle holds only a part of a history."),
     (r"fsck|bad object|corrupt|index-pack|error in ", "The source has objects that Git's own check refuses."),
     (r"cannot lock ref|D/F conflict", "One branch or tag of the source is in another one's way."),
@@ -108,7 +118,8 @@ def import_repository(source: str, target: Path, progress: Progress, seconds: fl
     """Copy all branches and tags, and which branch is the default one.
 
     Args:
-        source: a repository's folder (with a working tree or bare), a bundle, or a URL (http, https, ssh, git, file).
+        source: a repository's folder (with a working tree or bare), a bundle, a URL (http, https, ssh, git, file), or
+            `user@host:path` for ssh.
         target: the new bare repository's folder; the folder above it exists.
         progress: told how far it is.
         seconds: how long it may take.
@@ -145,11 +156,21 @@ def _understood(source: str) -> _Source:
     try:
         path = Path(source or os.devnull).resolve(strict=True)
         bundle = path.is_file() and _starts_as_bundle(path)
+    except FileNotFoundError:
+        return _elsewhere(source)
     except (OSError, ValueError, RuntimeError):
         raise _no_repository() from None
     if not bundle and not path.is_dir():
         raise _no_repository()
     return _Source(address=str(path), protocol="file", bundle=bundle)
+
+
+def _elsewhere(source: str) -> _Source:
+    """What names nothing on this host: scp's form of an address, which git-fetch(1) takes for ssh too, or a mistake."""
+    if match := _SCP.fullmatch(source):
+        user, host, path = match.groups()
+        return _url(f"ssh://{user}@{host}/{path}")
+    raise _no_repository(_NO_ADDRESS if _FAR_AWAY.match(source) else _NO_REPOSITORY)
 
 
 def _starts_as_bundle(path: Path) -> bool:
@@ -189,7 +210,7 @@ def _url(source: str) -> _Source:
         raise _no_repository() from None
     scheme = parts.scheme.lower()
     if scheme not in _SCHEMES or host.startswith("-") or (not host and scheme != "file"):
-        raise _no_repository("The address is none that can be imported.")
+        raise _no_repository(_NO_ADDRESS)
     user, at, place = parts.netloc.rpartition("@")
     if scheme not in _WEB or not at:
         return _Source(address=source, protocol=scheme)

@@ -88,6 +88,7 @@ def test_a_tenant_with_project_owner_and_repository_is_made_by_hand(ask: Callabl
     ask("owner", "add", "Ann@Example.org", "--name", "Ann Other", *acme)
     made = ask("repo", "import", str(source), *acme)
     assert made["name"] == "tool"
+    assert (made["branches"], made["tags"], made["default_branch"]) == (3, 1, "main")
     refs = subprocess.run(
         ("git", f"--git-dir={made['path']}", "for-each-ref", "--format=%(refname)"),
         capture_output=True,
