@@ -150,6 +150,9 @@ def test_a_connection_is_narrowed_and_stopped(
         {"effect": "deny", "subject": "path", "pattern": ".github/**"}
     ]
     assert refuse("connection", "policy", "add", *clause, *demo) == "name_taken"
+    for subject, pattern in (("operation", "nope"), ("path", "["), ("path", "/a"), ("branch", "")):
+        words = ("connection", "policy", "add", connected, "deny", subject, pattern)
+        assert refuse(*words, *demo) == "invalid_argument"
     ask("connection", "policy", "remove", *clause, *demo)
     assert ask("connection", "policy", "list", connected, *demo) == []
     assert refuse("connection", "policy", "remove", *clause, *demo) == "not_found"
