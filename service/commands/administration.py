@@ -6,9 +6,9 @@ import asyncio
 import functools
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
@@ -42,10 +42,13 @@ class Office:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command found or did: rows for a table, or one sentence; `data` is the same for scripts."""
+    """What a command found or did: rows for a table, or one sentence; `data` is the same for scripts. A column is
+    headed by its name unless `headings` has a clearer one.
+    """
 
     data: list[dict[str, Any]] | dict[str, Any]
     sentence: str = ""
+    headings: Mapping[str, str] = field(default_factory=dict)
 
 
 Work = Callable[Concatenate[Office, P], Awaitable[Answer]]
@@ -90,7 +93,7 @@ def show(answer: Answer, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(answer.data, ensure_ascii=False))
     elif isinstance(answer.data, list) and answer.data:
-        Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(_table(answer.data))
+        Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(_table(answer.data, answer.headings))
     else:
         click.echo(answer.sentence or "Nothing there.")
 
@@ -161,10 +164,10 @@ def _is_id(given: str) -> bool:
     return True
 
 
-def _table(rows: list[dict[str, Any]]) -> ShownTable:
+def _table(rows: list[dict[str, Any]], headings: Mapping[str, str]) -> ShownTable:
     table = ShownTable(box=None, pad_edge=False, header_style="bold")
     for name in rows[0]:
-        table.add_column(name.replace("_", " "), overflow="fold", no_wrap=name.endswith("id"))
+        table.add_column(headings.get(name, name.replace("_", " ")), overflow="fold", no_wrap=name.endswith("id"))
     for row in rows:
         table.add_row(*(_cell(value) for value in row.values()))
     return table
@@ -173,4 +176,6 @@ def _table(rows: list[dict[str, Any]]) -> ShownTable:
 def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
+    if isinstance(value, dict):
+        value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return "" if value is None else str(value).replace("[", "\\[")

@@ -52,8 +52,9 @@ def import_(
     source: str, name: str | None, project: str | None, tenant: str | None, data_dir: Path, as_json: bool
 ) -> None:
     """Bring a repository in, with all branches and tags. Agents may not propose in it until somebody says so."""
+    chosen = _name_of(source) if name is None else name
     with reach(data_dir) as found:
-        room = within(found, lambda office: _room_for(office, name or _name_of(source), project, tenant))
+        room = within(found, lambda office: _room_for(office, chosen, project, tenant))
         # Outside of any event loop, so that Ctrl-C ends it at once.
         _copy(source, room.path)
         try:
@@ -110,7 +111,7 @@ class _Room:
 async def _room_for(office: Office, name: str, project: str | None, tenant: str | None) -> _Room:
     """Look for a free name before anything is copied."""
     tenant_id, repository_id = await the_tenant(office, tenant), uuid4()
-    check_name(name, "name")
+    _check_name(name)
     async with office.database.bound(tenant_id) as tx:
         project_id = (await the_project(tx, project)).id
         taken = (repository.c.project == project_id) & (repository.c.name == name)
@@ -119,6 +120,16 @@ async def _room_for(office: Office, name: str, project: str | None, tenant: str 
     path = office.storage.path(FIRST_SHARD, tenant_id, repository_id)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return _Room(tenant_id, project_id, repository_id, name, path)
+
+
+def _check_name(name: str) -> None:
+    """A name stands in addresses, where a slash would divide it and a leading dot has a meaning."""
+    if not name or name.startswith(".") or not {"/", "\\"}.isdisjoint(name):
+        sentence = (
+            "A repository's name is not empty, has no / and no \\, and begins with no dot: choose one with --name."
+        )
+        raise Refusal(Code.INVALID_ARGUMENT, sentence, field="name")
+    check_name(name, "name")
 
 
 async def _enter(office: Office, room: _Room) -> Answer:

@@ -242,7 +242,33 @@ def test_people_get_tables(running: Service) -> None:
     shown = running.run("tenant", "list")
     head, *rows = shown.stdout.splitlines()
     assert head.split()[:3] == ["id", "name", "state"]
+    assert head.endswith("proposals expire after (s)  waiting at most")
     assert any("demo" in row for row in rows)
+
+
+def test_the_details_of_a_ledger_entry_are_json_for_people_and_scripts(
+    running: Service, ask: Callable[..., Any]
+) -> None:
+    first = ask("ledger", "list", "--tenant", "demo")[0]
+    assert (first["kind"], first["details"]) == ("tenant.added", {"name": "demo"})
+    assert '{"name":"demo"}' in running.run("ledger", "list", "--tenant", "demo").stdout
+
+
+@pytest.mark.parametrize("name", ["", ".git", ".", "..", ".hidden", "a/b", "/a", "a\\b"])
+def test_a_repository_is_not_called_what_an_address_reads_otherwise(
+    running: Service, refuse: Callable[..., str], tmp_path: Path, name: str
+) -> None:
+    before = sorted(Path(running.ready["data_dir"], "repositories").rglob("*.git"))
+    words = ("repo", "import", str(_source(tmp_path / "s")), "--tenant", "demo", "--name", name)
+    assert refuse(*words) == "invalid_argument"
+    assert sorted(Path(running.ready["data_dir"], "repositories").rglob("*.git")) == before
+
+
+def test_an_import_says_what_came(running: Service, ask: Callable[..., Any], tmp_path: Path) -> None:
+    ask("tenant", "add", "lake")
+    ask("project", "add", "shore", "--tenant", "lake")
+    done = running.run("repo", "import", str(_source(tmp_path / "what")), "--tenant", "lake")
+    assert done.stdout.endswith("Branches: 3, tags: 1, default branch: main.\n")
 
 
 def test_a_changed_entry_is_found(running: Service, ask: Callable[..., Any], refuse: Callable[..., str]) -> None:
