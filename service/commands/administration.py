@@ -6,9 +6,9 @@ import asyncio
 import functools
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
@@ -42,10 +42,13 @@ class Office:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command found or did: rows for a table, or one sentence; `data` is the same for scripts."""
+    """What a command found or did: rows for a table, or one sentence; `data` is the same for scripts. A column is
+    headed by its name unless `headings` has a clearer one.
+    """
 
     data: list[dict[str, Any]] | dict[str, Any]
     sentence: str = ""
+    headings: Mapping[str, str] = field(default_factory=dict)
 
 
 Work = Callable[Concatenate[Office, P], Awaitable[Answer]]
@@ -90,57 +93,67 @@ def show(answer: Answer, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(answer.data, ensure_ascii=False))
     elif isinstance(answer.data, list) and answer.data:
-        Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(_table(answer.data))
+        Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(_table(answer.data, answer.headings))
     else:
         click.echo(answer.sentence or "Nothing there.")
 
 
 async def the_tenant(office: Office, given: str | None) -> UUID:
-    """The tenant with this name or id; without one, the only tenant there is.
+    """The tenant with this name or id; without one, the only one that is not revoked.
 
     Raises:
         Refusal: NOT_FOUND; INVALID_ARGUMENT where there are several and none is named.
     """
     async with office.database.directory() as tx:
-        ordered = select(tenant.c.id, tenant.c.name).where(tenant.c.id != SERVICE_TENANT).order_by(tenant.c.name)
+        ordered = select(tenant).where(tenant.c.id != SERVICE_TENANT).order_by(tenant.c.name)
         rows = (await tx.execute(ordered)).all()
-    fitting = [row for row in rows if given in {None, row.name, str(row.id)}]
-    if len(fitting) == 1:
-        found: UUID = fitting[0].id
-        return found
-    if fitting:
-        names = ", ".join(row.name for row in rows)
-        raise Refusal(Code.INVALID_ARGUMENT, f"There are several tenants: name one with --tenant ({names}).")
-    raise Refusal(Code.NOT_FOUND, "There is no such tenant." if given else "There is no tenant: add one first.")
+    fitting = [row for row in rows if given in {row.name, str(row.id)}]
+    if given is not None and not fitting:
+        raise Refusal(Code.NOT_FOUND, "There is no such tenant.")
+    found: UUID = (_the_only(rows, "tenant", "--tenant") if given is None else fitting[0]).id
+    return found
 
 
 async def find(tx: Bound, table: Table, given: str) -> Row[Any]:
-    """The row with this name or id.
+    """The row with this name or id; a revoked one has the name only where no other has it.
 
     Raises:
         Refusal: NOT_FOUND; INVALID_ARGUMENT for a name that several have.
     """
     which = table.c.id == UUID(given) if _is_id(given) else table.c.name == given
     rows = (await tx.execute(select(table).where(which))).all()
-    if len(rows) > 1:
+    fitting = _standing(rows) or rows
+    if len(fitting) > 1:
         raise Refusal(Code.INVALID_ARGUMENT, f"Several have the name {given}: use the id.")
-    if not rows:
+    if not fitting:
         raise Refusal(Code.NOT_FOUND, f"There is no such {table.name}.")
-    return rows[0]
+    return fitting[0]
 
 
 async def the_project(tx: Bound, given: str | None) -> Row[Any]:
-    """The project with this name or id; without one, the only one of the tenant.
+    """The project with this name or id; without one, the only one of the tenant that is not revoked.
 
     Raises:
-        Refusal: NOT_FOUND; INVALID_ARGUMENT where none is named and there is not exactly one.
+        Refusal: NOT_FOUND; INVALID_ARGUMENT where there are several and none is named.
     """
     if given is not None:
         return await find(tx, project, given)
-    rows = (await tx.execute(select(project))).all()
-    if len(rows) != 1:
-        raise Refusal(Code.INVALID_ARGUMENT, "There is not exactly one project: name one with --project.")
-    return rows[0]
+    return _the_only((await tx.execute(select(project).order_by(project.c.name))).all(), "project", "--project")
+
+
+def _the_only(rows: Sequence[Row[Any]], what: str, option: str) -> Row[Any]:
+    standing = _standing(rows)
+    if not standing:
+        raise Refusal(Code.NOT_FOUND, f"There is no {what}: add one first.")
+    if len(standing) > 1:
+        names = ", ".join(row.name for row in standing)
+        raise Refusal(Code.INVALID_ARGUMENT, f"There is not exactly one {what}: name one with {option} ({names}).")
+    return standing[0]
+
+
+def _standing(rows: Sequence[Row[Any]]) -> list[Row[Any]]:
+    """Without what was revoked, which is for ever and nobody's choice."""
+    return [row for row in rows if row.state != "revoked"]
 
 
 def _is_id(given: str) -> bool:
@@ -151,10 +164,10 @@ def _is_id(given: str) -> bool:
     return True
 
 
-def _table(rows: list[dict[str, Any]]) -> ShownTable:
+def _table(rows: list[dict[str, Any]], headings: Mapping[str, str]) -> ShownTable:
     table = ShownTable(box=None, pad_edge=False, header_style="bold")
     for name in rows[0]:
-        table.add_column(name.replace("_", " "), overflow="fold", no_wrap=name.endswith("id"))
+        table.add_column(headings.get(name, name.replace("_", " ")), overflow="fold", no_wrap=name.endswith("id"))
     for row in rows:
         table.add_row(*(_cell(value) for value in row.values()))
     return table
@@ -163,4 +176,6 @@ def _table(rows: list[dict[str, Any]]) -> ShownTable:
 def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
+    if isinstance(value, dict):
+        value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return "" if value is None else str(value).replace("[", "\\[")

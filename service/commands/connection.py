@@ -9,10 +9,11 @@ from service.commands.administration import Answer, Office, administers, find, t
 from service.commands.options import tenant_option
 from service.commands.states import add_states
 from service.grants.manage import add_clause, remove_clause
-from service.grants.policy import Clause, Subject, read_clauses
+from service.grants.policy import Clause, Subject, check_pattern, read_clauses
 from service.grants.tables import connection as connections
 from service.grants.tables import person
 from service.kit.actor import system
+from service.tools.registry import discover
 
 Effect = Literal["allow", "deny"]
 
@@ -52,7 +53,8 @@ add_states(connection, connections)
 def policy() -> None:
     """What a connection may propose. A clause allows or denies an operation, a branch or a path; deny wins.
 
-    In patterns * stands for anything within one path segment, ** for anything, ? for one character.
+    In patterns * stands for anything within one path segment, ** for anything, ? for one character. Nothing else is
+    special: [ and ] stand for themselves and { } are no list, so a pattern with [ { or } is refused; write ? for them.
     """
 
 
@@ -80,7 +82,10 @@ def _add_change(word: Literal["add", "remove"], text: str) -> None:
     async def change(
         office: Office, name_or_id: str, effect: Effect, subject: Subject, pattern: str, tenant: str | None
     ) -> Answer:
-        tenant_id, clause = await the_tenant(office, tenant), Clause(effect, subject, pattern)
+        clause = Clause(effect, subject, pattern)
+        if word == "add":
+            check_pattern(clause, discover().operations())
+        tenant_id = await the_tenant(office, tenant)
         async with office.database.bound(tenant_id) as tx:
             row = await find(tx, connections, name_or_id)
             await (add_clause if word == "add" else remove_clause)(tx, system(tenant_id), row.id, clause)

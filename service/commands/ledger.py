@@ -67,12 +67,11 @@ async def _entries(tx: Bound) -> list[Entry]:
 
 def _shown(body: dict[str, Any]) -> dict[str, Any]:
     actor = f"{body['actor']['kind']} {body['actor']['id']}" if body["actor"]["kind"] != "system" else "system"
-    details = " ".join(f"{name}={value}" for name, value in body["details"].items())
     return {
         "seq": body["seq"],
         "at": body["at"],
         "kind": body["kind"],
         "actor": actor,
         "subject": body["subject"],
-        "details": details,
+        "details": body["details"],
     }

@@ -1,5 +1,6 @@
 """Repositories: brought in whole, found by name, and the switch that lets agents propose."""
 
+import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -24,13 +25,14 @@ from service.commands.administration import (
 )
 from service.commands.options import as_json, data_dir, project_option, tenant_option
 from service.commands.states import add_states
-from service.contract.names import check_name
+from service.contract.names import check_name, quote_path
 from service.grants.manage import add_repository, let_agents_propose
 from service.grants.tables import project as projects
 from service.kit.actor import system
 from service.kit.errors import Code, Refusal
 from service.repositories.intake import import_repository
 from service.repositories.placement import FIRST_SHARD
+from service.repositories.refs import head_branch, list_refs
 from service.repositories.tables import repository
 
 
@@ -50,8 +52,9 @@ def import_(
     source: str, name: str | None, project: str | None, tenant: str | None, data_dir: Path, as_json: bool
 ) -> None:
     """Bring a repository in, with all branches and tags. Agents may not propose in it until somebody says so."""
+    chosen = _name_of(source) if name is None else name
     with reach(data_dir) as found:
-        room = within(found, lambda office: _room_for(office, name or _name_of(source), project, tenant))
+        room = within(found, lambda office: _room_for(office, chosen, project, tenant))
         # Outside of any event loop, so that Ctrl-C ends it at once.
         _copy(source, room.path)
         try:
@@ -108,7 +111,7 @@ class _Room:
 async def _room_for(office: Office, name: str, project: str | None, tenant: str | None) -> _Room:
     """Look for a free name before anything is copied."""
     tenant_id, repository_id = await the_tenant(office, tenant), uuid4()
-    check_name(name, "name")
+    _check_name(name)
     async with office.database.bound(tenant_id) as tx:
         project_id = (await the_project(tx, project)).id
         taken = (repository.c.project == project_id) & (repository.c.name == name)
@@ -119,11 +122,30 @@ async def _room_for(office: Office, name: str, project: str | None, tenant: str 
     return _Room(tenant_id, project_id, repository_id, name, path)
 
 
+def _check_name(name: str) -> None:
+    """A name stands in addresses, where a slash would divide it and a leading dot has a meaning."""
+    if not name or name.startswith(".") or not {"/", "\\"}.isdisjoint(name):
+        sentence = (
+            "A repository's name is not empty, has no / and no \\, and begins with no dot: choose one with --name."
+        )
+        raise Refusal(Code.INVALID_ARGUMENT, sentence, field="name")
+    check_name(name, "name")
+
+
 async def _enter(office: Office, room: _Room) -> Answer:
     async with office.database.bound(room.tenant) as tx:
         await add_repository(tx, system(room.tenant), room.project, room.repository, room.name)
-    data = {"id": str(room.repository), "name": room.name, "path": str(room.path)}
-    return Answer(data, f"{room.name} is here: {room.repository}")
+    came = {
+        "branches": len(list_refs(room.path, "refs/heads/")),
+        "tags": len(list_refs(room.path, "refs/tags/")),
+        "default_branch": quote_path(os.fsencode(head_branch(room.path).removeprefix("refs/heads/"))),
+    }
+    data = {"id": str(room.repository), "name": room.name, "path": str(room.path), **came}
+    return Answer(
+        data,
+        f"{room.name} is here: {room.repository}. Branches: {came['branches']}, tags: {came['tags']}, "
+        f"default branch: {came['default_branch']}.",
+    )
 
 
 def _copy(source: str, path: Path) -> None:

@@ -11,6 +11,8 @@ from service.grants.manage import State, add_tenant
 from service.grants.tables import tenant as tenants
 from service.kit.actor import SERVICE_TENANT, system
 
+HEADINGS = {"proposal_seconds": "proposals expire after (s)", "pending_most": "waiting at most"}
+
 
 @click.group
 def tenant() -> None:
@@ -37,7 +39,7 @@ async def list_(office: Office) -> Answer:
     async with office.database.directory() as tx:
         found = await tx.execute(chosen.where(columns.id != SERVICE_TENANT).order_by(columns.name))
         rows = found.mappings().all()
-    return Answer([{**row, "id": str(row["id"])} for row in rows], "No tenant yet.")
+    return Answer([{**row, "id": str(row["id"])} for row in rows], "No tenant yet.", HEADINGS)
 
 
 def _add_state(word: str, state: State, text: str) -> None:

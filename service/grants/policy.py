@@ -6,7 +6,7 @@ the owner's file system may not tell the two apart.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -20,6 +20,9 @@ from service.kit.database import Bound
 from service.kit.errors import Code, Refusal
 
 Subject = Literal["operation", "branch", "path"]
+_PATTERN_CHARACTERS = 300
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CLASSES = re.compile(r"[\[{}]")
 _TOKENS = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
@@ -51,6 +54,41 @@ class Wanted:
         yield from (("operation", kind) for kind in self.operations)
         yield from (("branch", name.removeprefix("refs/heads/")) for name in self.refs)
         yield from (("path", quote_path(path)) for path in self.paths)
+
+
+def check_pattern(clause: Clause, kinds: Collection[str]) -> None:
+    """Refuse a clause that would not do what its author believes.
+
+    Args:
+        clause: what is to be added.
+        kinds: the operations that exist.
+
+    Raises:
+        Refusal: INVALID_ARGUMENT with field `pattern`.
+    """
+    fault = _fault(clause.pattern) or _fault_for_subject(clause, kinds)
+    if fault:
+        raise Refusal(Code.INVALID_ARGUMENT, fault, field="pattern")
+
+
+def _fault(pattern: str) -> str:
+    if not pattern:
+        return "A pattern must not be empty; ** stands for anything."
+    if len(pattern) > _PATTERN_CHARACTERS:
+        return f"A pattern has at most {_PATTERN_CHARACTERS} characters."
+    if _CONTROL.search(pattern):
+        return "A pattern has no control characters."
+    if _CLASSES.search(pattern):
+        return "A pattern has no [ ] classes and no { } lists: add one clause for each, or write ? for any character."
+    return ""
+
+
+def _fault_for_subject(clause: Clause, kinds: Collection[str]) -> str:
+    if clause.subject == "path" and clause.pattern.startswith("/"):
+        return "Paths begin at the top of the repository, without a slash."
+    if clause.subject == "operation" and "*" not in clause.pattern and not any(map(clause.matches, kinds)):
+        return f"There is no such operation. There are: {', '.join(sorted(kinds))}."
+    return ""
 
 
 async def read_clauses(tx: Bound, connection: UUID) -> tuple[Clause, ...]:

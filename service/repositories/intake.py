@@ -5,6 +5,7 @@ alone, which checks each of them and every connection between them; configuratio
 and other refs of the source stay there. Sources: git-fetch(1), gitremote-helpers(7), git-fsck(1) for the messages.
 """
 
+import hashlib
 import os
 import re
 import secrets
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from service.contract.data import NULL, Entry, Oid
@@ -42,7 +44,13 @@ _SYMBOLIC = "ref: "
 _DEFAULT = "refs/heads/main"
 _USUAL = (_DEFAULT, "refs/heads/master")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\0-\x20\x7f]+", re.IGNORECASE)
-_BUNDLE = re.compile(rb"# v[23] git bundle\n")
+_WORD = r"[\w.+~][\w.+~-]*"
+_SCP = re.compile(rf"({_WORD})@([a-z0-9][a-z0-9.-]*):/?({_WORD}(?:/{_WORD})*/?)", re.ASCII | re.IGNORECASE)
+_FAR_AWAY = re.compile(r"[^/]*[@:]")
+_BUNDLE = re.compile(rb"# v[23] git ")
+_BUNDLE_LINE = re.compile(rb"(?:# v[23] git bundle|@|-?[0-9a-f]{40,64}\b)[^\n]*\n")
+_LINE_BYTES = 65_536
+_CHUNK_BYTES = 1_048_576
 _PROGRESS = re.compile(rb"(?:remote: )?([A-Z][A-Za-z ]*):\s+\d+% \((\d+)/(\d+)\)")
 
 _SSH = "ssh -oBatchMode=yes"
@@ -73,15 +81,23 @@ LENIENT = (
 `.git` in any spelling, `..`, malformed trees, and `.gitmodules` that run something."""
 
 _SHALLOW = "The source is a shallow copy or changed meanwhile; import a whole repository."
+_CUT = "The bundle is cut off or damaged."
 _NO_REPOSITORY = "There is no Git repository."
+_NO_ADDRESS = (
+    "The address is none that can be imported. "
+    "Write it as https://host/path, ssh://user@host/path, git://host/path or file:///path."
+)
 _SIGN_IN = "The source asks for a sign-in that was not given."
-_FAR = "The source cannot be reached."
+_FAR = "The source cannot be reached"
 _REASONS = (
     (r"shallow", _SHALLOW),
     (r"Authentication failed|could not read (Username|Password)|terminal prompts disabled", _SIGN_IN),
     (r"Permission denied \(|Host key verification|returned error: 40[13]", _SIGN_IN),
-    (r"Could not resolve|[Uu]nable to (access|connect|look up)|No route to host|Network is unreachable", _FAR),
-    (r"[Cc]onnection (refused|timed out|reset|closed)", _FAR),
+    (r"Could not resolve|[Uu]nable to look up", f"{_FAR}: no such host is known."),
+    (r"[Cc]onnection refused", f"{_FAR}: its host refuses the connection."),
+    (r"[Tt]imed out|Timeout was reached", f"{_FAR}: its host did not answer in time."),
+    (r"Failed to connect to|No route to host|Network is unreachable", f"{_FAR}: no connection comes about."),
+    (r"[Uu]nable to (access|connect)|[Cc]onnection (reset|closed)", f"{_FAR}."),
     (r"lacks these prerequisite", "The bundle holds only a part of a history."),
     (r"fsck|bad object|corrupt|index-pack|error in ", "The source has objects that Git's own check refuses."),
     (r"cannot lock ref|D/F conflict", "One branch or tag of the source is in another one's way."),
@@ -102,7 +118,8 @@ def import_repository(source: str, target: Path, progress: Progress, seconds: fl
     """Copy all branches and tags, and which branch is the default one.
 
     Args:
-        source: a repository's folder (with a working tree or bare), a bundle, or a URL (http, https, ssh, git, file).
+        source: a repository's folder (with a working tree or bare), a bundle, a URL (http, https, ssh, git, file), or
+            `user@host:path` for ssh.
         target: the new bare repository's folder; the folder above it exists.
         progress: told how far it is.
         seconds: how long it may take.
@@ -122,7 +139,11 @@ def import_repository(source: str, target: Path, progress: Progress, seconds: fl
 def _fill(folder: Path, source: _Source, progress: Progress, until: float) -> None:
     repository = folder / _MADE
     environment = _environment(folder, source)
+    if source.bundle:
+        _check_bundle(Path(source.address))
     refs = _advertised(folder, source, environment)
+    if source.bundle and not _taken(refs):
+        raise _no_repository("The bundle holds no branch and no tag.")
     init_bare(repository, _default_branch(source, refs))
     _fetch(repository, source, environment, progress, until)
     _check_whole(repository, refs)
@@ -135,6 +156,8 @@ def _understood(source: str) -> _Source:
     try:
         path = Path(source or os.devnull).resolve(strict=True)
         bundle = path.is_file() and _starts_as_bundle(path)
+    except FileNotFoundError:
+        return _elsewhere(source)
     except (OSError, ValueError, RuntimeError):
         raise _no_repository() from None
     if not bundle and not path.is_dir():
@@ -142,9 +165,41 @@ def _understood(source: str) -> _Source:
     return _Source(address=str(path), protocol="file", bundle=bundle)
 
 
+def _elsewhere(source: str) -> _Source:
+    """What names nothing on this host: scp's form of an address, which git-fetch(1) takes for ssh too, or a mistake."""
+    if match := _SCP.fullmatch(source):
+        user, host, path = match.groups()
+        return _url(f"ssh://{user}@{host}/{path}")
+    raise _no_repository(_NO_ADDRESS if _FAR_AWAY.match(source) else _NO_REPOSITORY)
+
+
 def _starts_as_bundle(path: Path) -> bool:
     with path.open("rb") as file:
         return bool(_BUNDLE.match(file.read(32)))
+
+
+def _check_bundle(path: Path) -> None:
+    """Git takes a bundle that ends within its list of refs for a whole one with fewer, and blames the objects for any
+    other damage. So the end of the list, and the checksum that ends the pack behind it, are looked for here.
+
+    Source: gitformat-bundle(5), gitformat-pack(5).
+    """
+    with path.open("rb") as file:
+        head: list[bytes] = []
+        while _BUNDLE_LINE.fullmatch(line := file.readline(_LINE_BYTES)):
+            head.append(line)
+        algorithm = "sha256" if b"@object-format=sha256\n" in head else "sha1"
+        if line != b"\n" or not _is_whole_pack(file, algorithm):
+            raise _no_repository(_CUT)
+
+
+def _is_whole_pack(file: BinaryIO, algorithm: str) -> bool:
+    digest = hashlib.new(algorithm, usedforsecurity=False)
+    rest = os.fstat(file.fileno()).st_size - file.tell() - digest.digest_size
+    while rest > 0 and (chunk := file.read(min(rest, _CHUNK_BYTES))):
+        digest.update(chunk)
+        rest -= len(chunk)
+    return rest == 0 and file.read(digest.digest_size) == digest.digest()
 
 
 def _url(source: str) -> _Source:
@@ -155,7 +210,7 @@ def _url(source: str) -> _Source:
         raise _no_repository() from None
     scheme = parts.scheme.lower()
     if scheme not in _SCHEMES or host.startswith("-") or (not host and scheme != "file"):
-        raise _no_repository("The address is none that can be imported.")
+        raise _no_repository(_NO_ADDRESS)
     user, at, place = parts.netloc.rpartition("@")
     if scheme not in _WEB or not at:
         return _Source(address=source, protocol=scheme)
@@ -266,10 +321,14 @@ class _Heard:
                 self._progress(match[1].decode(), int(match[2]), int(match[3]))
 
 
+def _taken(advertised: Mapping[str, str]) -> set[str]:
+    """The names of what is copied: branches and tags."""
+    return {name for name in advertised if name.startswith((_BRANCHES, _TAGS)) and not name.endswith("^{}")}
+
+
 def _check_whole(repository: Path, advertised: Mapping[str, str]) -> None:
     """Git leaves out, with a warning only, what hangs on a shallow source's edge."""
-    wanted = {name for name in advertised if name.startswith((_BRANCHES, _TAGS)) and not name.endswith("^{}")}
-    if wanted - {name for name, _ in list_refs(repository, "refs/")} or (repository / "shallow").exists():
+    if _taken(advertised) - {name for name, _ in list_refs(repository, "refs/")} or (repository / "shallow").exists():
         raise _no_repository(_SHALLOW)
 
 

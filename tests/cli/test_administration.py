@@ -50,8 +50,17 @@ def refuse(running: Service) -> Callable[..., str]:
 
 
 @pytest.fixture(scope="module")
-def connected(running: Service, ask: Callable[..., Any]) -> str:
-    """The id of a connection that an agent got through the consent page."""
+def connect(running: Service, ask: Callable[..., Any]) -> Callable[[], str]:
+    """Give an agent called Robot a connection through the consent page, and its id."""
+
+    def run() -> str:
+        _connect(running, ask)
+        return str(ask("connection", "list", "--tenant", "demo")[-1]["id"])
+
+    return run
+
+
+def _connect(running: Service, ask: Callable[..., Any]) -> None:
     [person] = [one for one in ask("owner", "list", "--tenant", "demo") if one["role"] == "owner"]
     link = ask("owner", "link", person["email"])["owner_url"]
 
@@ -62,8 +71,6 @@ def connected(running: Service, ask: Callable[..., Any]) -> str:
             await agent.connect(owner, running.ready["repository_id"], "Robot")
 
     asyncio.run(connect())
-    [connection] = ask("connection", "list", "--tenant", "demo")
-    return str(connection["id"])
 
 
 def _source(path: Path, branches: int = 2) -> Path:
@@ -88,6 +95,7 @@ def test_a_tenant_with_project_owner_and_repository_is_made_by_hand(ask: Callabl
     ask("owner", "add", "Ann@Example.org", "--name", "Ann Other", *acme)
     made = ask("repo", "import", str(source), *acme)
     assert made["name"] == "tool"
+    assert (made["branches"], made["tags"], made["default_branch"]) == (3, 1, "main")
     refs = subprocess.run(
         ("git", f"--git-dir={made['path']}", "for-each-ref", "--format=%(refname)"),
         capture_output=True,
@@ -133,20 +141,62 @@ def test_states_and_roles_change_and_revoked_is_for_ever(ask: Callable[..., Any]
 
 
 def test_a_connection_is_narrowed_and_stopped(
-    ask: Callable[..., Any], refuse: Callable[..., str], connected: str
+    ask: Callable[..., Any], refuse: Callable[..., str], connect: Callable[[], str]
 ) -> None:
-    demo = ("--tenant", "demo")
+    demo, connected = ("--tenant", "demo"), connect()
     clause = (connected, "deny", "path", ".github/**")
     ask("connection", "policy", "add", *clause, *demo)
     assert ask("connection", "policy", "list", connected, *demo) == [
         {"effect": "deny", "subject": "path", "pattern": ".github/**"}
     ]
     assert refuse("connection", "policy", "add", *clause, *demo) == "name_taken"
+    for subject, pattern in (("operation", "nope"), ("path", "["), ("path", "/a"), ("branch", "")):
+        words = ("connection", "policy", "add", connected, "deny", subject, pattern)
+        assert refuse(*words, *demo) == "invalid_argument"
     ask("connection", "policy", "remove", *clause, *demo)
     assert ask("connection", "policy", "list", connected, *demo) == []
     assert refuse("connection", "policy", "remove", *clause, *demo) == "not_found"
     assert ask("connection", "pause", "Robot", *demo)["state"] == "paused"
     assert ask("connection", "revoke", connected, *demo) == {"id": connected, "state": "revoked", "not_stopped": []}
+
+
+def test_the_name_of_a_revoked_connection_is_free_for_the_next_one(
+    ask: Callable[..., Any], refuse: Callable[..., str], connect: Callable[[], str]
+) -> None:
+    demo = ("--tenant", "demo")
+    for row in ask("connection", "list", *demo):
+        ask("connection", "revoke", row["id"], *demo)
+    first, second = connect(), connect()
+    assert refuse("connection", "pause", "Robot", *demo) == "invalid_argument"
+    ask("connection", "revoke", first, *demo)
+    assert ask("connection", "pause", "Robot", *demo)["id"] == second
+    assert ask("connection", "revoke", "Robot", *demo)["id"] == second
+
+
+def test_what_is_revoked_is_no_choice_but_is_found_by_its_name(running: Service, ask: Callable[..., Any]) -> None:
+    for name in {row["name"] for row in ask("tenant", "list")} - {"demo"}:
+        ask("tenant", "revoke", name)
+    ask("tenant", "add", "two")
+    assert "not exactly one tenant: name one with --tenant (demo, two)." in running.run("repo", "list").stderr
+    ask("tenant", "revoke", "two")
+    assert [row["name"] for row in ask("repo", "list")] == ["storefront"]
+    assert ask("tenant", "revoke", "two")["state"] == "revoked"
+    assert ask("project", "list", "--tenant", "two") == []
+
+
+def test_a_project_is_chosen_among_those_that_are_not_revoked(
+    running: Service, ask: Callable[..., Any], refuse: Callable[..., str], tmp_path: Path
+) -> None:
+    ask("tenant", "add", "gardens")
+    words = ("repo", "import", str(_source(tmp_path / "tool")), "--tenant", "gardens")
+    assert refuse(*words) == "not_found"
+    ask("project", "add", "pond", "--tenant", "gardens")
+    ask("project", "add", "lawn", "--tenant", "gardens")
+    assert "There is not exactly one project: name one with --project (lawn, pond)." in running.run(*words).stderr
+    ask("project", "revoke", "pond", "--tenant", "gardens")
+    ask(*words)
+    assert [row["project"] for row in ask("repo", "list", "--tenant", "gardens")] == ["lawn"]
+    ask("tenant", "revoke", "gardens")
 
 
 def test_a_link_signs_in_once(running: Service, ask: Callable[..., Any]) -> None:
@@ -192,7 +242,33 @@ def test_people_get_tables(running: Service) -> None:
     shown = running.run("tenant", "list")
     head, *rows = shown.stdout.splitlines()
     assert head.split()[:3] == ["id", "name", "state"]
+    assert head.endswith("proposals expire after (s)  waiting at most")
     assert any("demo" in row for row in rows)
+
+
+def test_the_details_of_a_ledger_entry_are_json_for_people_and_scripts(
+    running: Service, ask: Callable[..., Any]
+) -> None:
+    first = ask("ledger", "list", "--tenant", "demo")[0]
+    assert (first["kind"], first["details"]) == ("tenant.added", {"name": "demo"})
+    assert '{"name":"demo"}' in running.run("ledger", "list", "--tenant", "demo").stdout
+
+
+@pytest.mark.parametrize("name", ["", ".git", ".", "..", ".hidden", "a/b", "/a", "a\\b"])
+def test_a_repository_is_not_called_what_an_address_reads_otherwise(
+    running: Service, refuse: Callable[..., str], tmp_path: Path, name: str
+) -> None:
+    before = sorted(Path(running.ready["data_dir"], "repositories").rglob("*.git"))
+    words = ("repo", "import", str(_source(tmp_path / "s")), "--tenant", "demo", "--name", name)
+    assert refuse(*words) == "invalid_argument"
+    assert sorted(Path(running.ready["data_dir"], "repositories").rglob("*.git")) == before
+
+
+def test_an_import_says_what_came(running: Service, ask: Callable[..., Any], tmp_path: Path) -> None:
+    ask("tenant", "add", "lake")
+    ask("project", "add", "shore", "--tenant", "lake")
+    done = running.run("repo", "import", str(_source(tmp_path / "what")), "--tenant", "lake")
+    assert done.stdout.endswith("Branches: 3, tags: 1, default branch: main.\n")
 
 
 def test_a_changed_entry_is_found(running: Service, ask: Callable[..., Any], refuse: Callable[..., str]) -> None:

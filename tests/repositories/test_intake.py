@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from service.kit.errors import Code, Refusal
-from service.repositories.intake import create_from_files, import_repository
+from service.repositories.git import GitFailed
+from service.repositories.intake import _refusal, _understood, create_from_files, import_repository
 from service.repositories.refs import head_branch, list_refs
 from service.repositories.snapshot import Snapshot
 
@@ -149,11 +150,45 @@ def test_a_bundle_of_a_part_is_refused(source: Path, tmp_path: Path, git: Callab
     _refused(str(tmp_path / "part.bundle"), tmp_path, "part of a history")
 
 
-def test_a_cut_bundle_and_a_folder_with_a_lost_object_are_refused(source: Path, tmp_path: Path, git: Callable) -> None:
-    git(source, "bundle", "create", "-q", str(tmp_path / "cut.bundle"), "--all")
-    content = (tmp_path / "cut.bundle").read_bytes()
-    (tmp_path / "cut.bundle").write_bytes(content[: len(content) * 2 // 3])
-    _refused(str(tmp_path / "cut.bundle"), tmp_path)
+def test_a_bundle_that_is_cut_anywhere_is_refused_as_cut(source: Path, tmp_path: Path, git: Callable) -> None:
+    bundle = tmp_path / "cut.bundle"
+    git(source, "bundle", "create", "-q", str(bundle), "--all")
+    content = bundle.read_bytes()
+    head = content.index(b"\n\n")
+    sizes = {9, 15, 16, 17, 30, 57, 58, 100, head, head + 1, head + 2, head + 6, head + 20, head + 21, head + 22, 600}
+    for size in sorted({*sizes, len(content) * 2 // 3, len(content) - 21, len(content) - 20, len(content) - 1}):
+        bundle.write_bytes(content[:size])
+        _refused(str(bundle), tmp_path, "The bundle is cut off or damaged.")
+
+
+def test_a_bundle_with_a_changed_byte_or_something_behind_is_refused_as_damaged(
+    source: Path, tmp_path: Path, git: Callable
+) -> None:
+    bundle = tmp_path / "damaged.bundle"
+    git(source, "bundle", "create", "-q", str(bundle), "--all")
+    content = bundle.read_bytes()
+    place = content.index(b"PACK") + 40
+    for damaged in (content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :], content + b"x"):
+        bundle.write_bytes(damaged)
+        _refused(str(bundle), tmp_path, "The bundle is cut off or damaged.")
+
+
+def test_a_bundle_without_a_branch_or_a_tag_is_refused(source: Path, tmp_path: Path, git: Callable) -> None:
+    bundle = tmp_path / "few.bundle"
+    git(source, "bundle", "create", "-q", str(bundle), "HEAD")
+    _refused(str(bundle), tmp_path, "no branch and no tag")
+    signature, _, pack = bundle.read_bytes().partition(b"\n\n")
+    bundle.write_bytes(signature.split(b"\n")[0] + b"\n\n" + pack)
+    _refused(str(bundle), tmp_path, "no branch and no tag")
+
+
+def test_a_bundle_of_the_third_version_is_taken_in(source: Path, tmp_path: Path, git: Callable) -> None:
+    git(source, "bundle", "create", "-q", "--version=3", str(tmp_path / "b"), "--branches", "--tags", "HEAD")
+    import_repository(str(tmp_path / "b"), tmp_path / "target.git", _silent)
+    _is_whole(git, source, tmp_path / "target.git")
+
+
+def test_a_folder_with_a_lost_object_is_refused(source: Path, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "lender/.git/objects")
     (tmp_path / "lender/.git/objects").mkdir()
     _refused(str(source), tmp_path)
@@ -169,6 +204,16 @@ def test_a_cut_bundle_and_a_folder_with_a_lost_object_are_refused(source: Path, 
         "fd::17",
         "ext://x",
         "ftp://example.org/x",
+        "-git@example.org:x",
+        "git@-oProxyCommand=touch:x",
+        "git@example.org:-x",
+        "git@example.org:x/--upload-pack=touch",
+        "git@example.org::x",
+        "git@example.org:",
+        "git@example.org:x;touch y",
+        "git@example.org:x%2e",
+        "git@example.org:x//y",
+        "git@example.org:x\n",
         "https://",
         "https:///x",
         "ssh://-oProxyCommand=touch/x",
@@ -195,6 +240,66 @@ def test_a_host_that_does_not_answer_is_refused_without_the_credentials(tmp_path
         refusal = _refused(f"http://user:s3cret@127.0.0.1:{closed.getsockname()[1]}/r.git", tmp_path, "reached")
     chain = [str(refusal), str(refusal.__cause__), repr(refusal.body())]
     assert not any("s3cret" in text for text in chain)
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("http://placet.invalid/r.git", "reached: no such host is known."),
+        ("git://placet.invalid/r.git", "reached: no such host is known."),
+        ("http://127.0.0.1:{closed}/r.git", "reached: no connection comes about."),
+        ("git://127.0.0.1:{closed}/r.git", "reached: its host refuses the connection."),
+    ],
+)
+def test_a_host_that_is_unknown_and_one_that_refuses_are_told_apart(
+    tmp_path: Path, address: str, sentence: str
+) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        _refused(address.format(closed=closed.getsockname()[1]), tmp_path, sentence)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ssh: connect to host example.org port 22: Connection timed out",
+        "fatal: unable to access 'https://example.org/': Connection timed out after 300 milliseconds",
+        "fatal: unable to access 'https://example.org/': Failed to connect to x port 443: Timeout was reached",
+        "fatal: unable to connect to example.org:\nexample.org[0: 192.0.2.1]: errno=Connection timed out",
+    ],
+)
+def test_a_host_that_is_silent_is_told_as_that(said: str) -> None:
+    assert _refusal(GitFailed("ls-remote", 128, said)).message.endswith("did not answer in time.")
+
+
+@pytest.mark.parametrize(
+    ("short", "address"),
+    [
+        ("git@example.org:owner/repo.git", "ssh://git@example.org/owner/repo.git"),
+        ("me@10.0.0.1:/srv/repo", "ssh://me@10.0.0.1/srv/repo"),
+        ("git@example.org:~me/a-b_c.git/", "ssh://git@example.org/~me/a-b_c.git/"),
+    ],
+)
+def test_the_form_of_scp_is_understood_as_ssh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: str, address: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    understood = _understood(short)
+    assert (understood.address, understood.protocol, understood.bundle) == (address, "ssh", False)
+
+
+def test_a_folder_whose_name_is_like_an_address_is_a_folder(
+    source: Path, tmp_path: Path, git: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.rename(tmp_path / "git@example.org:repo")
+    monkeypatch.chdir(tmp_path)
+    import_repository("git@example.org:repo", tmp_path / "target.git", _silent)
+    _is_whole(git, tmp_path / "git@example.org:repo", tmp_path / "target.git")
+
+
+@pytest.mark.parametrize("address", ["example.org:owner/repo.git", "git@example.org:a b", "ext::sh", "rsync://a/b"])
+def test_what_looks_like_an_address_but_is_none_is_told_how_to_write_it(tmp_path: Path, address: str) -> None:
+    assert address not in _refused(address, tmp_path, "ssh://").message
 
 
 class _Backend(http.server.SimpleHTTPRequestHandler):
