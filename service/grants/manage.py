@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Row, Table, delete, select, update
 from sqlalchemy.exc import IntegrityError
 
 from service.contract.names import check_name, check_text
-from service.grants.policy import Clause
+from service.grants.policy import PATTERN_CHARACTERS, Clause
 from service.grants.tables import connection, membership, policy_clause, project, tenant
 from service.kit.actor import Actor
 from service.kit.database import Bound
@@ -20,7 +20,6 @@ from service.repositories.tables import placement, repository
 
 State = Literal["live", "paused", "revoked"]
 Role = Literal["owner", "maintainer", "reader"]
-PATTERN_MOST = 300
 NEXT: dict[str, frozenset[str]] = {
     "live": frozenset({"paused", "revoked"}),
     "paused": frozenset({"live", "revoked"}),
@@ -105,7 +104,7 @@ async def let_agents_propose(tx: Bound, actor: Actor, repository_id: UUID, *, on
 async def add_clause(tx: Bound, actor: Actor, connection_id: UUID, clause: Clause) -> None:
     """Add a clause to a connection's policy. Raises NOT_FOUND; NAME_TAKEN for a clause that is there."""
     await _hold(tx, connection, connection.c.id == connection_id)
-    check_text(clause.pattern, "pattern", most=PATTERN_MOST)
+    check_text(clause.pattern, "pattern", most=PATTERN_CHARACTERS)
     values = {"effect": clause.effect, "subject": clause.subject, "pattern": clause.pattern}
     await _insert(tx, policy_clause, "clause", tenant=tx.tenant, id=uuid4(), connection=connection_id, **values)
     await _change(tx, connection, connection_id)

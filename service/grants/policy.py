@@ -20,7 +20,7 @@ from service.kit.database import Bound
 from service.kit.errors import Code, Refusal
 
 Subject = Literal["operation", "branch", "path"]
-_PATTERN_CHARACTERS = 300
+PATTERN_CHARACTERS = 300
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _CLASSES = re.compile(r"[\[{}]")
 _TOKENS = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -74,8 +74,8 @@ def check_pattern(clause: Clause, kinds: Collection[str]) -> None:
 def _fault(pattern: str) -> str:
     if not pattern:
         return "A pattern must not be empty; ** stands for anything."
-    if len(pattern) > _PATTERN_CHARACTERS:
-        return f"A pattern has at most {_PATTERN_CHARACTERS} characters."
+    if len(pattern) > PATTERN_CHARACTERS:
+        return f"A pattern has at most {PATTERN_CHARACTERS} characters."
     if _CONTROL.search(pattern):
         return "A pattern has no control characters."
     if _CLASSES.search(pattern):
