@@ -240,7 +240,8 @@ def _check_host(headers: Headers, issuer: str) -> None:
     """A name that is not ours is a page elsewhere that had its name point here (DNS rebinding)."""
     own = urlsplit(issuer).hostname or ""
     names = LOOPBACK if own in LOOPBACK else {own}
-    given = _HOST.fullmatch(headers.get("host", "").lower())
+    named = headers.getlist("host")
+    given = _HOST.fullmatch(named[0].lower()) if len(named) == 1 else None
     if given is None or given[1] not in names:
         raise Refusal(Code.HOST_REJECTED, "This service has another name.")
 

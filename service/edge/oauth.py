@@ -125,7 +125,7 @@ async def authorize(call: Call) -> Response:
     try:
         asking = await authorization.check_request(call.parts.database, call.parts.site, _query(call))
     except Refusal as refusal:
-        return page(call, "oauth_error.html", refusal.code.value.status, error=refusal.body())
+        return _refused_page(call, refusal)
     if isinstance(asking, Answer):
         return _go(asking)
     if call.session is None:
@@ -147,9 +147,13 @@ async def decide(call: Call) -> Response:
         return _go(await consent.approve(database, site, session, secret, _choice(form)))
     except Refusal as refusal:
         if "field" not in refusal.details:
-            return page(call, "oauth_error.html", refusal.code.value.status, error=refusal.body())
+            return _refused_page(call, refusal)
         waiting = await consent.show(database, session, secret)
         return _consent_page(call, secret, waiting, form, refusal)
+
+
+def _refused_page(call: Call, refusal: Refusal) -> Response:
+    return page(call, "oauth_error.html", refusal.code.value.status, retry(refusal), error=refusal.body())
 
 
 def _choice(form: Mapping[str, list[str]]) -> consent.Choice:

@@ -1,5 +1,6 @@
 """Who may come in: the Origin rule, and the challenges that send a client to the authorization server."""
 
+import re
 from urllib.parse import urlsplit
 
 from service.contract.ports import Scope
@@ -51,14 +52,14 @@ def check_scope(call: Call, needed: Scope) -> None:
         raise _refused(refusal, _challenge(call, union, "insufficient_scope"))
 
 
+_LOCAL = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?")
+"""An origin as a browser writes it (RFC 6454, 6.2), of a page on this machine."""
+
+
 def _is_allowed(origin: str, issuer: str) -> bool:
     if origin == issuer:
         return True
-    try:
-        given = urlsplit(origin).hostname
-    except ValueError:
-        return False
-    return urlsplit(issuer).hostname in LOOPBACK and given in LOOPBACK
+    return urlsplit(issuer).hostname in LOOPBACK and _LOCAL.fullmatch(origin) is not None
 
 
 def _challenge(call: Call, scopes: tuple[Scope, ...], error: str = "") -> dict[str, str]:
