@@ -5,6 +5,7 @@ import http.client
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from service.up.demo import find_first, first_start, link_for
 from service.up.listen import Listening, listen
 from service.up.place import Place, Running, UpRefused
 from service.up.progress import Progress, Ready
-from service.up.supervise import Kept
+from service.up.supervise import Kept, KeptPostgres
 
 READY_SECONDS = 60.0
 ASK_SECONDS = 5.0
@@ -40,12 +41,13 @@ class Wanted:
 
 @dataclass
 class Up:
-    """One run, until `stopping` is set. `hurry` ends an orderly end."""
+    """One run, until `stopping` is set. `hurry` ends an orderly end. `postgres` is there where the database is ours."""
 
     wanted: Wanted
     progress: Progress
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    postgres: KeptPostgres | None = None
 
     async def run(self) -> None:
         """Run. Call it in the main thread: what it starts ends with the thread that started it.
@@ -74,7 +76,10 @@ class Up:
             await migrate_if_needed(given)
             return {"placet_owner": given, "placet_app": given, "placet_writer": given}
         self.progress.say(f"Starting {age_notice(datetime.now(UTC).date())}")
-        server = undo.enter_context(EmbeddedPostgres(place.data_dir))
+        server, thread = EmbeddedPostgres(place.data_dir), undo.enter_context(ThreadPoolExecutor(1, "postgres"))
+        undo.callback(server.stop)
+        await asyncio.get_running_loop().run_in_executor(thread, server.start)
+        self.postgres = KeptPostgres(server, thread)
         admin = server.url(ADMIN)
         self.progress.say("Bringing its schema up to date")
         await migrate_if_needed(admin)
@@ -84,7 +89,8 @@ class Up:
         issuer = f"http://localhost:{listening.port}"
         kept = self._children(place, listening, urls, issuer)
         self.progress.say(f"Starting {' and '.join(one.name for one in kept)}")
-        keeping = [asyncio.create_task(one.run(self.stopping, self.progress.say)) for one in kept]
+        everything: list[Kept | KeptPostgres] = [*kept, self.postgres] if self.postgres else [*kept]
+        keeping = [asyncio.create_task(one.run(self.stopping, self.progress.say)) for one in everything]
         try:
             ready = await _begin(place, urls["placet_owner"], issuer)
             if await self._answers(kept[0], listening.port):
@@ -118,8 +124,8 @@ class Up:
         while not self.stopping.is_set():
             if await asyncio.to_thread(_is_ready, port):
                 return True
-            if web.loops or time.monotonic() > deadline:
-                message = f"The web process does not start. {web.log} ends: {web.last_words()}"
+            if web.deaths.loops or time.monotonic() > deadline:
+                message = f"The web process does not start. {web.log} ends: {web.deaths.last_words()}"
                 raise UpRefused("web_does_not_start", message)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), ASK_AGAIN_SECONDS)

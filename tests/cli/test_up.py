@@ -1,5 +1,6 @@
 """`placet up`: starts, stays up, and leaves nothing behind."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -13,6 +14,8 @@ import httpx
 import psutil
 import pytest
 
+from service.scenario.agent import Agent
+from service.scenario.owner import Loopback, Owner
 from tests.cli.service_under_test import Service, empty_database, family, gone, quick, service, until
 
 NAMES = {
@@ -88,6 +91,46 @@ def test_what_is_killed_runs_again_within_a_second(running: Service, name: str) 
     until(lambda: name in running.children() and running.children()[name].pid != before.pid, 1)
     assert time.monotonic() - started < 1
     assert running.tools(30)
+
+
+def test_a_killed_database_runs_again_for_those_who_use_it(tmp_path: Path) -> None:
+    with service(tmp_path / "data") as started:
+        until(lambda: set(started.children()) == {"postgres", "web", "writer"})
+        before = started.children()
+        asyncio.run(_reads_before_and_after_a_kill(started))
+        after = started.children()
+        assert after["postgres"].pid != before["postgres"].pid
+        assert after["web"].pid == before["web"].pid
+        assert "demo" in started.run("tenant", "list").stdout
+        processes, sockets = family(started.process), Path(started.ready["data_dir"], "postgres.socket").readlink()
+        assert started.stop() == 0
+        assert started.process.stderr
+        said = started.process.stderr.read()
+    assert said.count("PostgreSQL was ended by SIGKILL; started again") == 1
+    assert gone(processes)
+    assert not sockets.exists()
+
+
+async def _reads_before_and_after_a_kill(started: Service) -> None:
+    """An agent reads a file, the database is killed, and when the service is ready again the agent reads it again."""
+    issuer, repository = started.ready["issuer"], started.ready["repository_id"]
+    async with httpx.AsyncClient(base_url=issuer, timeout=30, transport=Loopback()) as http:
+        owner, agent = Owner(http), Agent(http, started.ready["mcp_url"])
+        await owner.sign_in(started.ready["owner_url"])
+        await agent.connect(owner, repository, "Robot")
+        wanted = {"repository_id": repository, "view": "file", "path": "README.md"}
+        read = await agent.call("read_repository", **wanted)
+        assert "code" not in read
+        killed = started.children()["postgres"]
+        killed.kill()
+        await asyncio.to_thread(until, lambda: started.children().get("postgres", killed).pid != killed.pid)
+        await asyncio.to_thread(until, lambda: _status(started) == 200)
+        assert await agent.call("read_repository", **wanted) == read
+
+
+def _status(started: Service) -> int:
+    with started.http() as http:
+        return http.get("/readyz").status_code
 
 
 def test_its_children_ignore_the_terminal(running: Service) -> None:
