@@ -176,6 +176,7 @@ async def _begin(place: Place, url: str, issuer: str) -> Ready:
         mcp_url=f"{issuer}/mcp",
         issuer=issuer,
         owner_url=link,
+        owner_email=found.email if found else None,
         repository_path=str(found.path) if found else None,
         tenant=str(found.tenant) if found else None,
         repository_id=str(found.repository) if found else None,

@@ -1,11 +1,14 @@
 """`placet up`: starts, stays up, and leaves nothing behind."""
 
 import asyncio
+import io
 import os
+import re
 import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,15 +16,19 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from rich.console import Console
 
 from service.scenario.agent import Agent
 from service.scenario.owner import Loopback, Owner
-from tests.cli.service_under_test import Service, empty_database, family, gone, quick, service, until
+from service.up.progress import ForPeople, Ready
+from service.up.typed import typed
+from tests.cli.service_under_test import Service, empty_database, environment, family, gone, quick, service, until
 
 NAMES = {
     "mcp_url",
     "issuer",
     "owner_url",
+    "owner_email",
     "repository_path",
     "tenant",
     "repository_id",
@@ -80,6 +87,48 @@ def test_a_port_that_is_taken_is_named(running: Service, tmp_path: Path) -> None
     second = quick("up", "--port", port, "--data-dir", str(tmp_path / "other"))
     assert second.returncode == 1
     assert f"Port {port} is taken" in second.stderr
+
+
+def test_the_command_for_another_link_works_as_it_is_printed(
+    running: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(Path(sys.executable).with_name("placet")), "up"])
+    out = Console(file=io.StringIO())
+    ForPeople(out, out.status("Starting")).ready(Ready(**running.ready))
+    assert isinstance(out.file, io.StringIO)
+    [command] = re.findall("another link: (.+)", out.file.getvalue())
+    done = subprocess.run(("sh", "-c", command), env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{running.ready['issuer']}/sign-in?link=")
+
+
+@pytest.mark.parametrize(
+    ("called", "path", "data", "line"),
+    [
+        ("{here}/.venv/bin/placet", "", ".placet", ".venv/bin/placet owner list"),
+        (".venv/bin/placet", "", "{here}/some where", ".venv/bin/placet owner list --data-dir 'some where'"),
+        ("{here}/.venv/bin/placet", "{here}/.venv/bin", ".placet", "placet owner list"),
+        ("{here}/placet", "", ".placet", "./placet owner list"),
+        ("/x/bin/placet", "", "/x", "/x/bin/placet owner list --data-dir /x"),
+    ],
+)
+def test_a_command_is_said_as_short_as_it_works(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, called: str, path: str, data: str, line: str
+) -> None:
+    for program in (tmp_path / ".venv/bin/placet", tmp_path / "placet"):
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PLACET_DATA_DIR", raising=False)
+    monkeypatch.setenv("PATH", path.format(here=tmp_path))
+    monkeypatch.setattr(sys, "argv", [called.format(here=tmp_path), "up"])
+    assert typed("owner", "list", data_dir=Path(data.format(here=tmp_path))) == line
+
+
+def test_where_a_variable_says_the_data_directory_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLACET_DATA_DIR", ".placet")
+    assert typed("owner", "list", data_dir=Path(".placet")).endswith(" owner list --data-dir .placet")
 
 
 @pytest.mark.parametrize("name", ["web", "writer"])
