@@ -4,11 +4,13 @@ from pathlib import Path
 
 import click
 
+from service.up.place import DATA_DIR, DATA_DIR_VARIABLE
+
 data_dir = click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    default=".placet",
-    envvar="PLACET_DATA_DIR",
+    default=DATA_DIR,
+    envvar=DATA_DIR_VARIABLE,
     show_default=True,
     help="Where `placet up` keeps its data.",
 )

@@ -17,6 +17,7 @@ from service.kit.actor import system
 from service.kit.database import Bound
 from service.kit.errors import Code, Refusal
 from service.up.place import UpRefused
+from service.up.typed import typed
 
 ROLES = ("owner", "maintainer", "reader")
 
@@ -42,7 +43,8 @@ async def add(office: Office, email: str, name: str, role: Role, project: str | 
         await let_look(tx, person_id, tenant_id)
         await add_membership(tx, system(tenant_id), project_id, person_id, role)
     data = {"id": str(person_id), "email": email, "role": role}
-    return Answer(data, f"{email} is {role}. To sign in: placet owner link {email}")
+    another = typed("owner", "link", email, data_dir=click.get_current_context().params["data_dir"])
+    return Answer(data, f"{email} is {role}. To sign in: {another}")
 
 
 @owner.command("list")

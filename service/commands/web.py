@@ -1,14 +1,12 @@
 """The web process."""
 
+import gc
 import logging
 import os
 import socket
 
 import click
-import uvicorn
 
-from service.app import create_app
-from service.commands.bounded import Bounded
 from service.settings import read_settings
 
 HOST, PORT = "127.0.0.1", 8000
@@ -23,6 +21,14 @@ def web(host: str, port: int, sockets: tuple[int, ...]) -> None:
     """Serve agents and owners over HTTP. Settings: DATABASE_URL, PLACET_ISSUER, PLACET_REPOSITORIES,
     PLACET_SECRET_FILE, and REDIS_URL where there is more than one web process.
     """
+    gc.disable()  # what is loaded stays: looking through it for garbage, now and later, is for nothing
+    import uvicorn  # noqa: PLC0415  loaded without the search
+
+    from service.app import create_app  # noqa: PLC0415  likewise
+    from service.commands.bounded import Bounded  # noqa: PLC0415  likewise
+
+    gc.freeze()
+    gc.enable()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     config = uvicorn.Config(
         create_app(read_settings(dict(os.environ))),

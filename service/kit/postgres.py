@@ -31,7 +31,7 @@ import time
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from types import TracebackType
@@ -122,6 +122,8 @@ class EmbeddedPostgres:
         self._secret = self.data_dir / "postgres.secret"
         self._socket_link = self.data_dir / "postgres.socket"
         self._running = ExitStack()
+        self._runner: _Runner | None = None
+        self._server: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -148,6 +150,27 @@ class EmbeddedPostgres:
                 self._running = undo.pop_all()
         except OSError as error:
             raise PostgresUnavailable(f"The database in {self.data_dir} cannot start: {error}.") from error
+
+    def start_again(self) -> None:
+        """Start the server anew after it ended by itself. Socket and passwords stay, so that its clients find it.
+
+        Call it where `start` may be called. Raises PostgresUnavailable; then no server runs, and it may be tried again.
+        """
+        if self._runner is None:
+            raise PostgresUnavailable(f"No database was started in {self.data_dir}.")
+        try:
+            self._end_server()
+            _end_leftovers(self.cluster)
+            for leftover in self.socket_dir.iterdir():
+                leftover.unlink()
+            self._launch(replace(self._runner, log_start=self._runner.log.seek(0, os.SEEK_END)), self.socket_dir)
+        except OSError as error:
+            raise PostgresUnavailable(f"The database in {self.data_dir} cannot start: {error}.") from error
+
+    @property
+    def ending(self) -> int | None:
+        """How the server that this instance started ended, as `subprocess.Popen.returncode`; None while it runs."""
+        return None if self._server is None else self._server.poll()
 
     def stop(self) -> None:
         """Shut down: open transactions roll back, connections close; what hangs is ended harder, after 35 s at most.
@@ -197,18 +220,29 @@ class EmbeddedPostgres:
             shutil.rmtree(leftover, ignore_errors=True)
         account = _account(self.cluster)
         log = undo.enter_context(_appended(self.log))
-        runner = _Runner(account, _programs(account), log, log.tell())
+        runner = self._runner = _Runner(account, _programs(account), log, log.tell())
         if self.cluster.exists():
             self._check_cluster(account)
             _end_leftovers(self.cluster)
         else:
             self._initialise(runner)
         socket_dir = undo.enter_context(self._new_socket_dir(account))
+        self._launch(runner, socket_dir)
+        undo.callback(self._end_server)
+
+    def _launch(self, runner: "_Runner", socket_dir: Path) -> None:
         settings = SETTINGS | {"unix_socket_directories": str(socket_dir)}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        server = runner.spawn(self.cluster, "postgres", "-D", HERE, *options)
-        undo.callback(_end, server)
-        self._wait_until_ready(server, runner)
+        self._server = runner.spawn(self.cluster, "postgres", "-D", HERE, *options)
+        try:
+            self._wait_until_ready(self._server, runner)
+        except BaseException:
+            self._end_server()
+            raise
+
+    def _end_server(self) -> None:
+        if self._server is not None:
+            _end(self._server)
 
     def _initialise(self, runner: "_Runner") -> None:
         """Make the cluster beside its place and rename it there: a killed initdb leaves no half cluster."""

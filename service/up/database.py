@@ -3,12 +3,15 @@
 import asyncio
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import asyncpg
 
 import migrations
-from service.kit.database import Role
 from service.kit.postgres import EmbeddedPostgres
+
+if TYPE_CHECKING:
+    from service.kit.database import Role
 
 FOLDER = Path(str(migrations.__file__)).parent
 
@@ -32,7 +35,7 @@ async def migrate_if_needed(url: str) -> None:
         await asyncio.to_thread(migrate, url)
 
 
-async def give_logins(server: EmbeddedPostgres, admin_url: str) -> dict[Role, str]:
+async def give_logins(server: EmbeddedPostgres, admin_url: str) -> "dict[Role, str]":
     """Let the web and the writer log in as what they are, so that neither can become the superuser.
 
     Returns the URL of each.

@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from service.contract.names import check_name
 from service.grants.manage import add_membership, add_project, add_repository, add_tenant, let_agents_propose
-from service.grants.tables import membership, tenant
+from service.grants.tables import membership, person, tenant
 from service.identity.people import add_person, check_email, let_look
 from service.identity.sessions import new_link
 from service.kit.actor import SERVICE_TENANT, system
@@ -39,6 +39,7 @@ class Found:
     repository: UUID
     path: Path
     owner: UUID
+    email: str
 
 
 async def first_start(database: Database, storage: Storage) -> None:
@@ -78,11 +79,12 @@ async def find_first(database: Database, storage: Storage) -> Found | None:
     for tenant_id in tenants:
         async with database.bound(tenant_id) as tx:
             the_repository = await tx.scalar(select(repository.c.id).order_by(repository.c.created_at).limit(1))
-            owners = select(membership.c.person).where(membership.c.role == "owner", membership.c.state == "live")
-            owner = await tx.scalar(owners.order_by(membership.c.created_at).limit(1))
+            owners = select(person.c.id, person.c.email).join(membership, membership.c.person == person.c.id)
+            owners = owners.where(membership.c.role == "owner", membership.c.state == "live")
+            owner = (await tx.execute(owners.order_by(membership.c.created_at).limit(1))).one_or_none()
             if the_repository and owner:
                 place = await storage.place(tx, the_repository)
-                return Found(tenant_id, the_repository, place.path, owner)
+                return Found(tenant_id, the_repository, place.path, owner.id, owner.email)
     return None
 
 

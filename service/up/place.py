@@ -21,6 +21,7 @@ from pathlib import Path
 
 from service.kit.postgres import ADMIN, EmbeddedPostgres
 
+DATA_DIR, DATA_DIR_VARIABLE = ".placet", "PLACET_DATA_DIR"
 SECRET_BYTES = 32
 LOCK_ATTEMPTS = 10
 LOCK_PAUSE_SECONDS = 0.02

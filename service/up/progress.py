@@ -3,11 +3,14 @@
 import base64
 import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
 from rich.console import Console
 from rich.status import Status
+
+from service.up.typed import typed
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,7 @@ class Ready:
     mcp_url: str
     issuer: str
     owner_url: str | None
+    owner_email: str | None
     repository_path: str | None
     tenant: str | None
     repository_id: str | None
@@ -72,9 +76,8 @@ class ForPeople:
 def _usage(ready: Ready) -> list[tuple[str, list[str]]]:
     """Headings with the lines below each."""
     url = ready.mcp_url
-    owner = [ready.owner_url] if ready.owner_url else ["no owner yet: placet owner add EMAIL --name NAME"]
     return [
-        ("Your page (the link signs you in once, within ten minutes; `placet owner link` prints another)", owner),
+        ("Your page (the link signs you in once, within ten minutes)", _page(ready)),
         ("For agents", [url]),
         ("Claude Code", [f"claude mcp add --transport http placet {url}"]),
         ("Codex", [f"codex mcp add placet --url {url}"]),
@@ -84,6 +87,13 @@ def _usage(ready: Ready) -> list[tuple[str, list[str]]]:
         ),
         ("MCP Inspector", [f"npx @modelcontextprotocol/inspector --cli {url} --transport http --method tools/list"]),
     ]
+
+
+def _page(ready: Ready) -> list[str]:
+    data_dir = Path(ready.data_dir)
+    if ready.owner_url is None or ready.owner_email is None:
+        return [f"no owner yet: {typed('owner', 'add', 'EMAIL', '--name', 'NAME', data_dir=data_dir)}"]
+    return [ready.owner_url, f"another link: {typed('owner', 'link', ready.owner_email, data_dir=data_dir)}"]
 
 
 def _cursor_link(url: str) -> str:

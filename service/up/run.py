@@ -5,20 +5,23 @@ import http.client
 import os
 import signal
 import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from service.kit.database import Database, Role
 from service.kit.postgres import ADMIN, EmbeddedPostgres, age_notice
-from service.repositories.placement import Storage
 from service.up.database import give_logins, migrate_if_needed
-from service.up.demo import find_first, first_start, link_for
 from service.up.listen import Listening, listen
 from service.up.place import Place, Running, UpRefused
 from service.up.progress import Progress, Ready
-from service.up.supervise import Kept
+from service.up.supervise import Kept, KeptPostgres
+
+if TYPE_CHECKING:
+    from service.kit.database import Role
 
 READY_SECONDS = 60.0
 ASK_SECONDS = 5.0
@@ -40,12 +43,13 @@ class Wanted:
 
 @dataclass
 class Up:
-    """One run, until `stopping` is set. `hurry` ends an orderly end."""
+    """One run, until `stopping` is set. `hurry` ends an orderly end. `postgres` is there where the database is ours."""
 
     wanted: Wanted
     progress: Progress
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    postgres: KeptPostgres | None = None
 
     async def run(self) -> None:
         """Run. Call it in the main thread: what it starts ends with the thread that started it.
@@ -67,26 +71,31 @@ class Up:
         """The first call asks for an orderly end, the second for one at once."""
         (self.hurry if self.stopping.is_set() else self.stopping).set()
 
-    async def _database(self, place: Place, undo: ExitStack) -> dict[Role, str]:
+    async def _database(self, place: Place, undo: ExitStack) -> "dict[Role, str]":
         """Start the database where it is ours, and bring its schema up to date. Gives the URL for each role."""
         if given := os.environ.get("DATABASE_URL"):
             self.progress.say("Bringing the database's schema up to date")
             await migrate_if_needed(given)
             return {"placet_owner": given, "placet_app": given, "placet_writer": given}
         self.progress.say(f"Starting {age_notice(datetime.now(UTC).date())}")
-        server = undo.enter_context(EmbeddedPostgres(place.data_dir))
+        server, thread = EmbeddedPostgres(place.data_dir), undo.enter_context(ThreadPoolExecutor(1, "postgres"))
+        undo.callback(server.stop)
+        await asyncio.get_running_loop().run_in_executor(thread, server.start)
+        self.postgres = KeptPostgres(server, thread)
         admin = server.url(ADMIN)
         self.progress.say("Bringing its schema up to date")
         await migrate_if_needed(admin)
         return {"placet_owner": admin, **await give_logins(server, admin)}
 
-    async def _serve(self, place: Place, listening: Listening, urls: dict[Role, str]) -> None:
+    async def _serve(self, place: Place, listening: Listening, urls: "dict[Role, str]") -> None:
         issuer = f"http://localhost:{listening.port}"
         kept = self._children(place, listening, urls, issuer)
         self.progress.say(f"Starting {' and '.join(one.name for one in kept)}")
-        keeping = [asyncio.create_task(one.run(self.stopping, self.progress.say)) for one in kept]
+        everything: list[Kept | KeptPostgres] = [*kept, self.postgres] if self.postgres else [*kept]
+        keeping = [asyncio.create_task(one.run(self.stopping, self.progress.say)) for one in everything]
         try:
-            ready = await _begin(place, urls["placet_owner"], issuer)
+            begin = await asyncio.to_thread(_load_begin)
+            ready = await begin(place, urls["placet_owner"], issuer)
             if await self._answers(kept[0], listening.port):
                 place.announce(Running(os.getpid(), issuer, ready.database_url, str(place.repositories)))
                 self.progress.ready(ready)
@@ -95,7 +104,7 @@ class Up:
             self.stopping.set()
             await self._all_ended(keeping, kept)
 
-    def _children(self, place: Place, listening: Listening, urls: dict[Role, str], issuer: str) -> list[Kept]:
+    def _children(self, place: Place, listening: Listening, urls: "dict[Role, str]", issuer: str) -> list[Kept]:
         sockets = [one.fileno() for one in listening.sockets]
         options = [word for number in sockets for word in ("--fd", str(number))]
         shared = {name: os.environ[name] for name in INHERITED if name in os.environ} | {
@@ -118,8 +127,8 @@ class Up:
         while not self.stopping.is_set():
             if await asyncio.to_thread(_is_ready, port):
                 return True
-            if web.loops or time.monotonic() > deadline:
-                message = f"The web process does not start. {web.log} ends: {web.last_words()}"
+            if web.deaths.loops or time.monotonic() > deadline:
+                message = f"The web process does not start. {web.log} ends: {web.deaths.last_words()}"
                 raise UpRefused("web_does_not_start", message)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), ASK_AGAIN_SECONDS)
@@ -154,28 +163,11 @@ async def _wait_for_all(keeping: list["asyncio.Task[None]"]) -> None:
             raise result
 
 
-async def _begin(place: Place, url: str, issuer: str) -> Ready:
-    """The first tenant where there is none, and where to begin; web and writer start meanwhile."""
-    database, storage = Database(url, "placet_owner", size=1), Storage(place.repositories)
-    try:
-        await first_start(database, storage)
-        found = await find_first(database, storage)
-        link = await link_for(database, found.owner, issuer) if found else None
-    finally:
-        await database.close()
-    if found and not found.path.is_dir():
-        message = f"The database belongs to another data directory: its repositories are not in {place.data_dir}."
-        raise UpRefused("wrong_data_dir", message)
-    return Ready(
-        mcp_url=f"{issuer}/mcp",
-        issuer=issuer,
-        owner_url=link,
-        repository_path=str(found.path) if found else None,
-        tenant=str(found.tenant) if found else None,
-        repository_id=str(found.repository) if found else None,
-        database_url=url,
-        data_dir=str(place.data_dir),
-    )
+def _load_begin() -> Callable[[Place, str, str], Awaitable[Ready]]:
+    """Load what the database and Git need here. It takes long, so web and writer are started before."""
+    from service.up.begin import begin  # noqa: PLC0415  as said above
+
+    return begin
 
 
 def _is_ready(port: int) -> bool:

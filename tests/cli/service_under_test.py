@@ -85,7 +85,7 @@ class Service:
         """Its processes by what they are, without the deeper ones."""
         found = {}
         for child in psutil.Process(self.process.pid).children():
-            with suppress(psutil.NoSuchProcess, IndexError):  # it just ended
+            with suppress(psutil.NoSuchProcess, IndexError, ValueError):  # ended, or not yet what it becomes
                 words = child.cmdline()
                 found["postgres" if "postgres" in words[0] else words[words.index("service.cli") + 1]] = child
         return found

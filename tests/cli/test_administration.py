@@ -3,6 +3,7 @@
 import asyncio
 import json
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from service.scenario.agent import Agent
 from service.scenario.owner import Loopback, Owner
-from tests.cli.service_under_test import Service, empty_database, placet, quick, service
+from tests.cli.service_under_test import Service, empty_database, environment, placet, quick, service
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +208,15 @@ def test_a_link_signs_in_once(running: Service, ask: Callable[..., Any]) -> None
         assert http.get(f"/sign-in?link={secret}").status_code == 200
         assert http.post("/sign-in", data={"link": secret}).status_code == 303
         assert http.post("/sign-in", data={"link": secret}).status_code == 401
+
+
+def test_the_answer_to_owner_add_names_a_command_that_works(running: Service) -> None:
+    program, place = str(Path(sys.executable).with_name("placet")), running.ready["data_dir"]
+    words = (program, "owner", "add", "cy@example.org", "--name", "Cy", "--tenant", "demo", "--data-dir", place)
+    added = subprocess.run(words, env=environment(), capture_output=True, text=True, check=True)
+    command = added.stdout.partition("To sign in: ")[2]
+    done = subprocess.run(("sh", "-c", command), env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{running.ready['issuer']}/sign-in?link=")
 
 
 @pytest.mark.parametrize(

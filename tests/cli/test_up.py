@@ -1,10 +1,14 @@
 """`placet up`: starts, stays up, and leaves nothing behind."""
 
+import asyncio
+import io
 import os
+import re
 import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +16,19 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from rich.console import Console
 
-from tests.cli.service_under_test import Service, empty_database, family, gone, quick, service, until
+from service.scenario.agent import Agent
+from service.scenario.owner import Loopback, Owner
+from service.up.progress import ForPeople, Ready
+from service.up.typed import typed
+from tests.cli.service_under_test import Service, empty_database, environment, family, gone, quick, service, until
 
 NAMES = {
     "mcp_url",
     "issuer",
     "owner_url",
+    "owner_email",
     "repository_path",
     "tenant",
     "repository_id",
@@ -79,6 +89,48 @@ def test_a_port_that_is_taken_is_named(running: Service, tmp_path: Path) -> None
     assert f"Port {port} is taken" in second.stderr
 
 
+def test_the_command_for_another_link_works_as_it_is_printed(
+    running: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(Path(sys.executable).with_name("placet")), "up"])
+    out = Console(file=io.StringIO())
+    ForPeople(out, out.status("Starting")).ready(Ready(**running.ready))
+    assert isinstance(out.file, io.StringIO)
+    [command] = re.findall("another link: (.+)", out.file.getvalue())
+    done = subprocess.run(("sh", "-c", command), env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{running.ready['issuer']}/sign-in?link=")
+
+
+@pytest.mark.parametrize(
+    ("called", "path", "data", "line"),
+    [
+        ("{here}/.venv/bin/placet", "", ".placet", ".venv/bin/placet owner list"),
+        (".venv/bin/placet", "", "{here}/some where", ".venv/bin/placet owner list --data-dir 'some where'"),
+        ("{here}/.venv/bin/placet", "{here}/.venv/bin", ".placet", "placet owner list"),
+        ("{here}/placet", "", ".placet", "./placet owner list"),
+        ("/x/bin/placet", "", "/x", "/x/bin/placet owner list --data-dir /x"),
+    ],
+)
+def test_a_command_is_said_as_short_as_it_works(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, called: str, path: str, data: str, line: str
+) -> None:
+    for program in (tmp_path / ".venv/bin/placet", tmp_path / "placet"):
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PLACET_DATA_DIR", raising=False)
+    monkeypatch.setenv("PATH", path.format(here=tmp_path))
+    monkeypatch.setattr(sys, "argv", [called.format(here=tmp_path), "up"])
+    assert typed("owner", "list", data_dir=Path(data.format(here=tmp_path))) == line
+
+
+def test_where_a_variable_says_the_data_directory_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLACET_DATA_DIR", ".placet")
+    assert typed("owner", "list", data_dir=Path(".placet")).endswith(" owner list --data-dir .placet")
+
+
 @pytest.mark.parametrize("name", ["web", "writer"])
 def test_what_is_killed_runs_again_within_a_second(running: Service, name: str) -> None:
     until(lambda: name in running.children())
@@ -88,6 +140,46 @@ def test_what_is_killed_runs_again_within_a_second(running: Service, name: str) 
     until(lambda: name in running.children() and running.children()[name].pid != before.pid, 1)
     assert time.monotonic() - started < 1
     assert running.tools(30)
+
+
+def test_a_killed_database_runs_again_for_those_who_use_it(tmp_path: Path) -> None:
+    with service(tmp_path / "data") as started:
+        until(lambda: set(started.children()) == {"postgres", "web", "writer"})
+        before = started.children()
+        asyncio.run(_reads_before_and_after_a_kill(started))
+        after = started.children()
+        assert after["postgres"].pid != before["postgres"].pid
+        assert after["web"].pid == before["web"].pid
+        assert "demo" in started.run("tenant", "list").stdout
+        processes, sockets = family(started.process), Path(started.ready["data_dir"], "postgres.socket").readlink()
+        assert started.stop() == 0
+        assert started.process.stderr
+        said = started.process.stderr.read()
+    assert said.count("PostgreSQL was ended by SIGKILL; started again") == 1
+    assert gone(processes)
+    assert not sockets.exists()
+
+
+async def _reads_before_and_after_a_kill(started: Service) -> None:
+    """An agent reads a file, the database is killed, and when the service is ready again the agent reads it again."""
+    issuer, repository = started.ready["issuer"], started.ready["repository_id"]
+    async with httpx.AsyncClient(base_url=issuer, timeout=30, transport=Loopback()) as http:
+        owner, agent = Owner(http), Agent(http, started.ready["mcp_url"])
+        await owner.sign_in(started.ready["owner_url"])
+        await agent.connect(owner, repository, "Robot")
+        wanted = {"repository_id": repository, "view": "file", "path": "README.md"}
+        read = await agent.call("read_repository", **wanted)
+        assert "code" not in read
+        killed = started.children()["postgres"]
+        killed.kill()
+        await asyncio.to_thread(until, lambda: started.children().get("postgres", killed).pid != killed.pid)
+        await asyncio.to_thread(until, lambda: _status(started) == 200)
+        assert await agent.call("read_repository", **wanted) == read
+
+
+def _status(started: Service) -> int:
+    with started.http() as http:
+        return http.get("/readyz").status_code
 
 
 def test_its_children_ignore_the_terminal(running: Service) -> None:

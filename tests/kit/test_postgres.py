@@ -295,6 +295,30 @@ def test_what_was_committed_survives_kill_9_of_the_postmaster_under_a_busy_query
         assert (3,) in run(server, "select n from kept")
 
 
+def test_a_server_that_was_killed_starts_again_where_its_clients_look_for_it(server: EmbeddedPostgres) -> None:
+    url, killed = server.url(ADMIN), server.pid
+    assert server.ending is None
+    os.kill(killed, signal.SIGKILL)
+    assert comes_true(lambda: server.ending == -signal.SIGKILL)
+    server.start_again()
+    assert server.ending is None
+    assert server.pid != killed
+    assert run(server, "select 1", url=url) == [(1,)]
+
+
+def test_a_start_that_fails_may_be_tried_again(server: EmbeddedPostgres) -> None:
+    configuration = server.cluster / "postgresql.conf"
+    sound = configuration.read_text()
+    os.kill(server.pid, signal.SIGKILL)
+    configuration.write_text("nonsense = 1\n")
+    with pytest.raises(PostgresUnavailable, match=r'(?s)ended at its start.*parameter "nonsense"'):
+        server.start_again()
+    assert server.ending
+    configuration.write_text(sound)
+    server.start_again()
+    assert value(server, "select 1") == 1
+
+
 def test_the_launchers_sudden_death_ends_the_server_and_the_next_start_cleans_up(
     launcher: subprocess.Popen[str], data_dir: Path
 ) -> None:
