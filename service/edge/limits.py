@@ -9,17 +9,16 @@ import math
 import time
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from limits import RateLimitItem, RateLimitItemPerSecond
 from limits.aio.storage import MemoryStorage, RedisStorage
 from limits.aio.strategies import MovingWindowRateLimiter
-from redis.asyncio import ConnectionPool
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
 
 from service.kit.errors import Code, Refusal
+
+if TYPE_CHECKING:
+    from redis.asyncio import ConnectionPool
 
 log = logging.getLogger("placet.limits")
 REDIS_SECONDS: Final = 0.05
@@ -71,6 +70,8 @@ class Limits:
         """Seconds to wait as Redis counts; None without an answer."""
         if self._shared is None or time.monotonic() < self._paused_until:
             return None
+        from redis.exceptions import RedisError  # noqa: PLC0415  loaded only where there is a Redis
+
         try:
             async with asyncio.timeout(REDIS_SECONDS):
                 return await _wait(self._shared, quota.item(), caller)
@@ -98,13 +99,17 @@ async def _wait(limiter: MovingWindowRateLimiter, item: RateLimitItem, caller: s
     return max(1, math.ceil(stats.reset_time - time.time()))
 
 
-def _pool(url: str) -> ConnectionPool:
+def _pool(url: str) -> "ConnectionPool":
+    from redis.asyncio import ConnectionPool  # noqa: PLC0415  loaded only where there is a Redis
+    from redis.asyncio.retry import Retry  # noqa: PLC0415  likewise
+    from redis.backoff import NoBackoff  # noqa: PLC0415  likewise
+
     return ConnectionPool.from_url(
         url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS, retry=Retry(NoBackoff(), 0)
     )
 
 
-def _storage(pool: ConnectionPool) -> RedisStorage:
+def _storage(pool: "ConnectionPool") -> RedisStorage:
     # The pool knows the address; the options of the storage are typed narrower than they are.
     return RedisStorage(
         "async+redis://",
