@@ -80,7 +80,7 @@ def find_place(snapshot: Snapshot, ref: str | None, position: Json | None) -> Pl
     name = ref or snapshot.default_branch() or "HEAD"
     if position is not None:
         return Place(snapshot, name, Oid(position["commit"]))
-    for candidate in ("HEAD",) if ref is None else _candidates(ref):
+    for candidate in ("HEAD", _HEADS + name) if ref is None else _candidates(ref):
         if (commit := snapshot.resolve(candidate)) is not None:
             return Place(snapshot, name, commit)
     empty = snapshot.is_empty()

@@ -6,7 +6,7 @@ _FOR_PEOPLE = {
     Code.NOT_FOUND: "It may have been removed, or it is in another tenant, or not yours to see.",
     Code.INVALID_ARGUMENT: "Go back and try again.",
     Code.INVALID_REQUEST: "Go back and try again.",
-    Code.FORBIDDEN: "Decline it, or let an owner of the project give the right back first.",
+    Code.FORBIDDEN: "Decline it, or let who may do so give the right back first.",
     Code.PROPOSALS_OFF: "Turn it on under Repositories, or decline.",
     Code.POLICY_DENIED: "Decline it, or let an owner change the connection's policy first.",
     Code.METHOD_NOT_ALLOWED: "Go back and try again.",
@@ -14,6 +14,11 @@ _FOR_PEOPLE = {
 }
 
 
+_FOR_EVER = "That is for ever: decline it; the agent may connect again and propose anew."
+
+
 def for_people(refusal: Refusal) -> str:
     """One sentence on what to do next."""
+    if refusal.code is Code.FORBIDDEN and refusal.details.get("state") == "revoked":
+        return _FOR_EVER
     return _FOR_PEOPLE.get(refusal.code, refusal.code.value.todo)

@@ -128,21 +128,31 @@ class Database:
 
     @asynccontextmanager
     async def listen(self, *channels: str) -> AsyncIterator[asyncio.Queue[tuple[str, str]]]:
-        """Notifications as (channel, payload), over a connection outside the pool."""
+        """Notifications as (channel, payload), over a connection outside the pool; ("", "") is its end.
+
+        Raises:
+            Refusal: UNAVAILABLE, also while the server starts up or shuts down.
+        """
         queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
-        connection = await asyncpg.connect(
+        try:
+            connection = await self._connect_to_listen()
+            connection.add_termination_listener(lambda _c: queue.put_nowait(("", "")))
+            for channel in channels:
+                await connection.add_listener(channel, lambda _c, _p, name, payload: queue.put_nowait((name, payload)))
+        except (asyncpg.exceptions.PostgresError, asyncpg.exceptions.InterfaceError, OSError, TimeoutError) as error:
+            raise Refusal(Code.UNAVAILABLE, "The database does not answer.") from error
+        try:
+            yield queue
+        finally:
+            await _close(connection)
+
+    async def _connect_to_listen(self) -> asyncpg.Connection:
+        return await asyncpg.connect(
             dsn=self.url.set(drivername="postgresql").render_as_string(hide_password=False),
             timeout=COMMAND_SECONDS,
             command_timeout=COMMAND_SECONDS,
             server_settings={"role": self.role, "application_name": f"{self.role} listen"},
         )
-        try:
-            for channel in channels:
-                await connection.add_listener(channel, lambda _c, _p, name, payload: queue.put_nowait((name, payload)))
-            connection.add_termination_listener(lambda _c: queue.put_nowait(("", "")))
-            yield queue
-        finally:
-            await _close(connection)
 
     async def close(self) -> None:
         await self.engine.dispose()

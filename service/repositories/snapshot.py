@@ -46,8 +46,14 @@ class Snapshot:
         return not list_refs(self._path, _BRANCHES) and not list_refs(self._path, _TAGS)
 
     def default_branch(self) -> str:
-        """The short name of the branch that HEAD names, born or not; empty when HEAD is detached."""
-        return head_branch(self._path).removeprefix(_BRANCHES)
+        """The short name of the branch that HEAD names; empty when HEAD is detached.
+
+        Where HEAD's branch has no commit and others have, the first of them by name: somebody began elsewhere.
+        """
+        named = head_branch(self._path)
+        if named and read_ref(self._path, named) == NULL:
+            named = next((name for name, _ in list_refs(self._path, _BRANCHES)), named)
+        return named.removeprefix(_BRANCHES)
 
     def branches(self, after: bytes, most: int) -> Sequence[NamedRef]:
         """Branches in byte order of their short names."""

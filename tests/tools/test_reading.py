@@ -163,6 +163,14 @@ class TestOverview:
         assert (await read(house, "tree", ref=odd))["tree"]["entries"]
 
 
+async def test_a_repository_begun_on_another_branch_is_read_there(stage: Stage) -> None:
+    house = await stage.house(None)
+    fill(house, ("100644", "a\n", b"a.txt"), ref="refs/heads/trunk")
+    seen = await read(house, "overview")
+    assert seen["overview"]["default_branch"] == "trunk"
+    assert [one["path"] for one in seen["overview"]["entries"]] == ["a.txt"]
+
+
 class TestRefs:
     async def test_a_branch_a_tag_and_a_commit_id_lead_to_their_commits(self, stage: Stage) -> None:
         house = await stage.house()

@@ -105,7 +105,9 @@ async def _read(call: Call) -> Any:
 async def _batch(call: Call, sent: list[Any], *, secure: bool) -> Reply:
     """The messages one after the other (MCP 2025-03-26 only). What HTTP must say of one, it says of all."""
     if VERSION_HEADER in call.request.headers or not 0 < len(sent) <= BATCH_MOST:
-        fault = Fault(INVALID_REQUEST, f"A batch is for 2025-03-26 and has 1 to {BATCH_MOST} messages.")
+        fault = Fault(
+            INVALID_REQUEST, f"A batch comes without MCP-Protocol-Version and has 1 to {BATCH_MOST} messages."
+        )
         return fault_reply(None, fault)
     for value in sent:  # all of them before any: what HTTP refuses has done nothing
         if (denied := _denied(call, value, secure=secure)) is not None:
