@@ -147,12 +147,13 @@ class Database:
             await _close(connection)
 
     async def _connect_to_listen(self) -> asyncpg.Connection:
-        return await asyncpg.connect(
+        connection: asyncpg.Connection = await asyncpg.connect(
             dsn=self.url.set(drivername="postgresql").render_as_string(hide_password=False),
             timeout=COMMAND_SECONDS,
             command_timeout=COMMAND_SECONDS,
             server_settings={"role": self.role, "application_name": f"{self.role} listen"},
         )
+        return connection
 
     async def close(self) -> None:
         await self.engine.dispose()
