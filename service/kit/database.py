@@ -31,6 +31,7 @@ ATTEMPTS_MOST = 5
 _RETRY = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock timeout: the whole operation again
 _UNREACHABLE = ("08", "53", "57P", "58")  # connection, resources, shutdown, system error classes
 _FULL = {"53100"}
+_BROKEN = (asyncpg.exceptions.PostgresError, asyncpg.exceptions.InterfaceError, OSError, TimeoutError)
 T = TypeVar("T")
 
 metadata = MetaData(
@@ -134,25 +135,25 @@ class Database:
             Refusal: UNAVAILABLE, also while the server starts up or shuts down.
         """
         queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+        connection = await self._connect_to_listen()
         try:
-            connection = await self._connect_to_listen()
             connection.add_termination_listener(lambda _c: queue.put_nowait(("", "")))
             for channel in channels:
-                await connection.add_listener(channel, lambda _c, _p, name, payload: queue.put_nowait((name, payload)))
-        except (asyncpg.exceptions.PostgresError, asyncpg.exceptions.InterfaceError, OSError, TimeoutError) as error:
-            raise Refusal(Code.UNAVAILABLE, "The database does not answer.") from error
-        try:
+                await _hear(connection, channel, queue)
             yield queue
         finally:
             await _close(connection)
 
     async def _connect_to_listen(self) -> asyncpg.Connection:
-        connection: asyncpg.Connection = await asyncpg.connect(
-            dsn=self.url.set(drivername="postgresql").render_as_string(hide_password=False),
-            timeout=COMMAND_SECONDS,
-            command_timeout=COMMAND_SECONDS,
-            server_settings={"role": self.role, "application_name": f"{self.role} listen"},
-        )
+        try:
+            connection: asyncpg.Connection = await asyncpg.connect(
+                dsn=self.url.set(drivername="postgresql").render_as_string(hide_password=False),
+                timeout=COMMAND_SECONDS,
+                command_timeout=COMMAND_SECONDS,
+                server_settings={"role": self.role, "application_name": f"{self.role} listen"},
+            )
+        except _BROKEN as error:
+            raise Refusal(Code.UNAVAILABLE, "The database does not answer.") from error
         return connection
 
     async def close(self) -> None:
@@ -226,8 +227,15 @@ def _translate(error: DBAPIError) -> Exception:
     return error
 
 
+async def _hear(connection: asyncpg.Connection, channel: str, queue: asyncio.Queue[tuple[str, str]]) -> None:
+    try:
+        await connection.add_listener(channel, lambda _c, _p, name, payload: queue.put_nowait((name, payload)))
+    except _BROKEN as error:
+        raise Refusal(Code.UNAVAILABLE, "The database does not answer.") from error
+
+
 async def _close(connection: "asyncpg.Connection") -> None:
     try:
         await connection.close(timeout=1)
-    except (TimeoutError, OSError, asyncpg.exceptions.PostgresError, asyncpg.exceptions.InterfaceError):
+    except _BROKEN:
         connection.terminate()
