@@ -17,6 +17,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from hypothesis import settings
 from sqlalchemy.engine import make_url
 
 from service.kit.database import Database
@@ -31,6 +32,11 @@ MEMORY_BYTES = 2_000_000_000
 # Where the named program is missing, a test of it says so and is skipped; where everything was to be there, it fails.
 NO_SKIP = "PLACET_NO_SKIP"
 OPTIONAL = re.compile(r"\b(redis|chromium|strace)\b", re.IGNORECASE)
+
+
+# The same inputs in every run: what one run finds, the next one shows.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.load_profile("same")
 
 
 def pytest_configure(config: pytest.Config) -> None:

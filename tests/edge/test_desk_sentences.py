@@ -98,6 +98,14 @@ def test_no_parameters_make_a_sentence_fail(chapter: Chapter, code: str, at: str
     plain(pieces).encode()
 
 
+@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("value", [None, 1, [], {}, "x"])
+def test_no_kind_of_value_in_every_parameter_makes_a_sentence_fail(chapter: Chapter, code: str, value: object) -> None:
+    params = dict.fromkeys(("branch", "count", "where", "lines", "kind", "bytes", "old_path", "mode", "scripts"), value)
+    assert plain(sentence(chapter, Note(code=code, at="x", params=params)))
+
+
 def test_a_quoted_path_is_shown_as_what_it_is() -> None:
     assert at_text('"a\\tb\\342\\200\\256"') == "a\tb\u202e"
     assert at_text('"not quoted well\\') == '"not quoted well\\'

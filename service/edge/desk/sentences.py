@@ -68,7 +68,7 @@ def sentence(chapter: Chapter, note: Note) -> Pieces:
     if maker is not None:
         try:
             return maker(note.at, note.params)
-        except (ArithmeticError, LookupError, TypeError, ValueError):
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             pass  # parameters that this version does not know
     return _as_it_is(note)
 
