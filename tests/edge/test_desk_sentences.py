@@ -16,7 +16,7 @@ CHAPTERS: tuple[Chapter, ...] = ("headline", "note", "warning", "brief")
 CODES = (
     *("files_change", "file_created", "file_updated", "file_deleted", "file_renamed", "mode_changed"),
     *("becomes_executable", "hidden_characters", "line_ends_change", "runs_or_redirects"),
-    *("looks_like_base64", "binary_content", "deletes_file"),
+    *("looks_like_base64", "binary_content", "deletes_file", "mixed_scripts"),
 )
 
 
