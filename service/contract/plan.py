@@ -10,13 +10,10 @@ from service.contract.data import NULL, Data, Draft, Json, Oid, Raw
 class RefAt(Data):
     """The fact "this ref is at that commit"; NULL is the value of an absent ref. `refs/heads/` stands for whichever
     branch comes first by name: it is NULL only where there is none.
-
-    `hold` says what must still be true when the writer comes: the same commit, or a tip that still contains it.
     """
 
     kind: Literal["ref"] = "ref"
     name: str
-    hold: Literal["exact", "contains"] = "exact"
 
 
 Fact = RefAt

@@ -14,10 +14,11 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, delete, select
+from sqlalchemy import Row, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from service.contract.answers import State
@@ -47,6 +48,7 @@ from service.writer.write import ManifestDiffers, Step, write
 log = logging.getLogger("placet.writer")
 ATTEMPTS_MOST = 5
 LEASE_SECONDS = 2.0
+ALARM_SECONDS = 3_600
 # Why an approved proposal fails: a right that it hung on is gone.
 RIGHT_GONE = frozenset({Code.FORBIDDEN, Code.PROPOSALS_OFF, Code.POLICY_DENIED, Code.NOT_FOUND})
 
@@ -243,9 +245,12 @@ class Execute:
             )
 
     async def _alarm(self, tenant: UUID, proposal_id: UUID, why: str) -> None:
-        """Somebody else moved what only the writer may move: touch nothing, say so."""
+        """Somebody else moved what only the writer may move: touch nothing, say so, and look again in an hour."""
         log.critical("alarm: proposal %s: %s", proposal_id, why)
         async with self.database.bound(tenant) as tx:
+            later = func.clock_timestamp() + timedelta(seconds=ALARM_SECONDS)
+            waiting = (work_queue.c.tenant == tenant) & (work_queue.c.subject == proposal_id)
+            await tx.execute(update(work_queue).where(waiting, work_queue.c.kind == "execute").values(due=later))
             await append(tx, system(tenant), "writer.alarm", str(proposal_id), why=why)
 
 

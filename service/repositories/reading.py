@@ -21,7 +21,6 @@ Names = dict[bytes, tuple[int, bytes]]
 
 KINDS: dict[int, Kind] = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 TREE = 0o040000
-SYMLINK = 0o120000
 GITLINK = 0o160000
 FLAGS = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE
 

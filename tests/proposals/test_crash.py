@@ -133,6 +133,9 @@ async def test_a_marker_that_somebody_else_made_moves_nothing_and_raises_the_ala
     assert (await house.read(shown))["status"] == "approved"
     async with house.stage.owner_db.bound(house.tenant) as tx:
         kinds = (await tx.execute(select(ledger_entry.c.kind))).scalars().all()
+        due = work_queue.c.due > func.clock_timestamp() + text("interval '50 minutes'")
+        later = select(func.count()).select_from(work_queue).where(due, work_queue.c.kind == "execute")
+        assert await tx.scalar(later.where(work_queue.c.tenant == house.tenant)) == 1
     assert "writer.alarm" in kinds
 
 
