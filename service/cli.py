@@ -17,6 +17,7 @@ WORDS = {
     "repo": "Git repositories.",
     "connection": "What agents may do.",
     "ledger": "What happened.",
+    "bench": "Measure how fast approvals are.",
 }
 HIDDEN = ("openapi",)  # for those who work on Placet
 
