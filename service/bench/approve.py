@@ -8,7 +8,7 @@ from os import sync
 from pathlib import Path
 from shutil import rmtree
 
-from service.bench.execution import execute, submit
+from service.bench.execution import execute, no_step, submit
 from service.bench.floor import Floor
 from service.bench.plumbing import Plumbing
 from service.bench.projects import build, chosen, content, copies
@@ -62,7 +62,7 @@ class Ground:
         message, marker = f"Change {number}", f"refs/proposals/{number}"
         yield OURS, self._ours(wanted, message)
         planned = self.copies[PLANNED]
-        yield PLANNED, lambda: execute(planned, submit(planned, wanted, message), _no_step)
+        yield PLANNED, lambda: execute(planned, submit(planned, wanted, message), no_step)
         lying = {path: self.folder / f"content-{index}" for index, path in enumerate(wanted)}
         for path, where in lying.items():
             where.write_text(wanted[path], encoding="ascii")
@@ -75,11 +75,11 @@ class Ground:
         proposal = submit(repository, wanted, message)
         if not self.written[0]:
             before = set(_packs(repository))
-            execute(repository, proposal, _no_step)
+            execute(repository, proposal, no_step)
             pack, index = sorted(set(_packs(repository)) - before, key=lambda path: path.suffix, reverse=True)
             self.written = pack.read_bytes(), index.read_bytes()
             return lambda: None
-        return lambda: execute(repository, proposal, _no_step)
+        return lambda: execute(repository, proposal, no_step)
 
 
 def approve(
@@ -140,7 +140,3 @@ def _targets(grounds: Sequence[Ground]) -> Iterator[Target]:
 
 def _packs(repository: Path) -> list[Path]:
     return [path for path in (repository / "objects" / "pack").iterdir() if path.suffix in {".pack", ".idx"}]
-
-
-def _no_step(_name: str) -> None:
-    """The measure is of the whole."""

@@ -48,13 +48,13 @@ class Submitted:
     planned: Planned
 
 
-def submit(repository: Path, files: dict[str, str], message: str) -> Submitted:
-    """Plan an import of these files (content by path), as submit does."""
+def submit(repository: Path, files: dict[str, str], message: str, branch: str = BRANCH) -> Submitted:
+    """Plan an import of these files (content by path) into a branch (its full name), as submit does."""
     operation = _file_import()
     request = operation.request.model_validate(
         {
             "repository_id": str(uuid4()),
-            "branch": BRANCH.removeprefix("refs/heads/"),
+            "branch": branch.removeprefix("refs/heads/"),
             "message": message,
             "reason": "To measure.",
             "files": [{"path": path, "content": content} for path, content in files.items()],
@@ -72,6 +72,10 @@ def _file_import() -> Operation[Any]:
     if not isinstance(entry, ProposeEntry):
         raise TypeError("propose_file_import proposes")
     return entry.operation
+
+
+def no_step(_name: str) -> None:
+    """Most measures are of the whole."""
 
 
 def execute(repository: Path, what: Submitted, step: Step) -> Oid:

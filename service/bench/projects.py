@@ -4,12 +4,12 @@ import random
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from service.contract.data import NULL, Oid
+from service.contract.data import Oid
 from service.repositories.git import Call, init_bare, run, started
-from service.repositories.refs import read_ref
+from service.repositories.refs import list_refs, read_ref
 
 BRANCH = "refs/heads/main"
 FAN = 20
@@ -90,6 +90,13 @@ def copies(source: Path, names: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def has(path: Path, ref: str) -> bool:
-    """Whether a repository has this ref."""
-    return read_ref(path, ref) != NULL
+def pack_refs(path: Path, names: Iterable[str]) -> None:
+    """Add refs that stand where main does, all in packed-refs, as maintenance leaves them. None is there yet.
+
+    Source: gitrepository-layout(5), packed-refs.
+    """
+    tip = read_ref(path, BRANCH)
+    known = dict(list_refs(path, "refs/"))
+    every = sorted({**known, **dict.fromkeys(names, tip)}.items())
+    lines = "".join(f"{oid} {name}\n" for name, oid in every)
+    (path / "packed-refs").write_text(f"# pack-refs with: peeled fully-peeled sorted \n{lines}", encoding="ascii")

@@ -13,6 +13,9 @@ from service.bench.approve import CHANGED, FILES, ROUNDS
 from service.bench.approve import approve as measure_approve
 from service.bench.machine import IN_MEMORY, describe, file_system
 from service.bench.results import Results, show
+from service.bench.serve import ROUNDS as SERVE_ROUNDS
+from service.bench.serve import SECONDS, SHARDS
+from service.bench.serve import serve as measure_serve
 from service.commands.options import as_json
 
 folder_option = click.option(
@@ -54,3 +57,16 @@ def measures(work: Callable[..., Iterable[Results]]) -> Callable[..., None]:
 def approve(scratch: Path, rounds: int, files: tuple[int, ...], changed: tuple[int, ...]) -> list[Results]:
     """The Git part of an approval beside git's plumbing and the floor."""
     return [measure_approve(scratch, files, changed, rounds)]
+
+
+@bench.command
+@click.option("--rounds", type=click.IntRange(1), default=SERVE_ROUNDS, show_default=True, help="One by one.")
+@click.option("--seconds", type=click.FloatRange(0.1), default=SECONDS, show_default=True, help="At once, of each.")
+@click.option("--files", type=click.IntRange(20), multiple=True, default=FILES, show_default=True, help="In a project.")
+@click.option(
+    "--shards", type=click.IntRange(1), default=SHARDS, show_default=True, help="Repositories of two writers."
+)
+@measures
+def serve(scratch: Path, rounds: int, seconds: float, files: tuple[int, ...], shards: int) -> list[Results]:
+    """Whole approvals over HTTP, one by one and many at once; memory."""
+    return measure_serve(scratch, files, rounds, seconds, shards)

@@ -69,6 +69,11 @@ class Hand:
                 start_new_session=True,
             )
 
+    @property
+    def pid(self) -> int:
+        """Its process id; 0 before it was started."""
+        return self.process.pid if self.process else 0
+
     async def ended(self) -> int:
         """Its exit status; negative for a signal."""
         return await self.process.wait() if self.process else 0
