@@ -9,13 +9,14 @@ from typing import Any
 import click
 from rich.console import Console
 
-from service.bench.approve import CHANGED, FILES, ROUNDS
-from service.bench.approve import approve as measure_approve
+from service.bench import approve as git_part
+from service.bench import cost as costs
+from service.bench import crash as crashes
+from service.bench import race as races
+from service.bench import saturate as saturated
+from service.bench import serve as served
 from service.bench.machine import IN_MEMORY, describe, file_system
 from service.bench.results import Results, show
-from service.bench.serve import ROUNDS as SERVE_ROUNDS
-from service.bench.serve import SECONDS, SHARDS
-from service.bench.serve import serve as measure_serve
 from service.commands.options import as_json
 
 folder_option = click.option(
@@ -49,24 +50,69 @@ def measures(work: Callable[..., Iterable[Results]]) -> Callable[..., None]:
     return command
 
 
-@bench.command
-@click.option("--rounds", type=click.IntRange(1), default=ROUNDS, show_default=True, help="How often each way.")
-@click.option("--files", type=click.IntRange(20), multiple=True, default=FILES, show_default=True, help="In a project.")
-@click.option("--changed", type=click.IntRange(1, 20), multiple=True, default=CHANGED, show_default=True)
-@measures
-def approve(scratch: Path, rounds: int, files: tuple[int, ...], changed: tuple[int, ...]) -> list[Results]:
-    """The Git part of an approval beside git's plumbing and the floor."""
-    return [measure_approve(scratch, files, changed, rounds)]
-
-
-@bench.command
-@click.option("--rounds", type=click.IntRange(1), default=SERVE_ROUNDS, show_default=True, help="One by one.")
-@click.option("--seconds", type=click.FloatRange(0.1), default=SECONDS, show_default=True, help="At once, of each.")
-@click.option("--files", type=click.IntRange(20), multiple=True, default=FILES, show_default=True, help="In a project.")
-@click.option(
-    "--shards", type=click.IntRange(1), default=SHARDS, show_default=True, help="Repositories of two writers."
+files_option = click.option(
+    "--files",
+    type=click.IntRange(20),
+    multiple=True,
+    default=git_part.FILES,
+    show_default=True,
+    help="How many files a project has; may be given several times.",
 )
+
+
+@bench.command
+@click.option(
+    "--rounds", type=click.IntRange(1), default=git_part.ROUNDS, show_default=True, help="How often each way."
+)
+@files_option
 @measures
-def serve(scratch: Path, rounds: int, seconds: float, files: tuple[int, ...], shards: int) -> list[Results]:
-    """Whole approvals over HTTP, one by one and many at once; memory."""
-    return measure_serve(scratch, files, rounds, seconds, shards)
+def approve(scratch: Path, rounds: int, files: tuple[int, ...]) -> list[Results]:
+    """The Git part of an approval beside git's plumbing and the floor."""
+    return [git_part.approve(scratch, files, rounds=rounds)]
+
+
+@bench.command
+@click.option("--rounds", type=click.IntRange(1), default=served.ROUNDS, show_default=True, help="One by one.")
+@click.option("--seconds", type=click.FloatRange(0.1), default=served.SECONDS, show_default=True, help="Of each load.")
+@files_option
+@measures
+def serve(scratch: Path, rounds: int, seconds: float, files: tuple[int, ...]) -> list[Results]:
+    """Whole approvals over HTTP, one by one and many at once; memory; the Git part saturated."""
+    return [*served.serve(scratch, files, rounds, seconds), saturated.saturate(scratch, files, seconds)]
+
+
+def runs_option(runs: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """--runs, with as many by default."""
+    return click.option("--runs", type=click.IntRange(1), default=runs, show_default=True, help="Of each mode.")
+
+
+def trials_option(trials: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """--trials, with as many by default."""
+    return click.option("--trials", type=click.IntRange(1), default=trials, show_default=True, help="In each run.")
+
+
+@bench.command
+@runs_option(races.RUNS)
+@trials_option(races.TRIALS)
+@measures
+def race(scratch: Path, runs: int, trials: int) -> list[Results]:
+    """Two approvals at once on one base, as it is and by a naive writer."""
+    return [races.race(scratch, runs, trials)]
+
+
+@bench.command
+@runs_option(races.RUNS)
+@trials_option(crashes.TRIALS)
+@measures
+def crash(scratch: Path, runs: int, trials: int) -> list[Results]:
+    """Approvals whose writer is killed at a random point, as it is and by a naive writer."""
+    return [crashes.crash(scratch, runs, trials)]
+
+
+@bench.command
+@runs_option(races.RUNS)
+@click.option("--n", type=click.IntRange(1), default=costs.N, show_default=True, help="How often each call.")
+@measures
+def cost(scratch: Path, runs: int, n: int) -> list[Results]:
+    """What each call takes over HTTP, as it is and with a naive writer."""
+    return [costs.cost(scratch, runs, n)]
