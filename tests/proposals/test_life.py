@@ -8,6 +8,7 @@ from sqlalchemy import select
 from service.grants.manage import add_membership, change_state
 from service.grants.tables import membership
 from service.kit.errors import Code, Refusal
+from service.proposals.store import ProposalStore
 from tests.stage import House, git
 
 pytestmark = pytest.mark.anyio
