@@ -19,8 +19,10 @@ from service.kit.database import Database
 from service.proposals.decide import Decide
 from service.proposals.own import OwnProposals
 from service.proposals.owners import OwnerDesk
+from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
 from service.proposals.waiting import Waiter
+from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
 from service.settings import Settings
 from service.tools.registry import discover
@@ -37,6 +39,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts:
     """The parts of one web process, handed to each other."""
     storage = Storage(settings.repositories)
+    store = ProposalStore(database, storage)
     registry = discover()
     submit = Submit(database, storage, settings.host)
 
@@ -54,7 +57,7 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
         database=database,
         issuer=settings.issuer,
         ports=ports,
-        desk=OwnerDesk(database, storage, Decide(database, storage, waiter)),
+        desk=OwnerDesk(database, storage, Decide(store, BareRepository, anyio.to_thread.run_sync, waiter)),
         limits=Limits(settings.redis_url),
         registry=registry,
     )

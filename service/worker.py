@@ -26,6 +26,8 @@ from service.kit.errors import Refusal
 from service.proposals.execute import Execute
 from service.proposals.expire import expire
 from service.proposals.states import WORK
+from service.proposals.store import ProposalStore
+from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
 from service.settings import Settings
 from service.writer.write import Step
@@ -48,6 +50,7 @@ CLAIM = text(
     RETURNING kind, tenant, subject
     """
 )
+QUEUED = text("SELECT DISTINCT tenant, repository FROM work_queue WHERE kind = 'execute'")
 
 
 def no_step(_name: str) -> None:
@@ -157,34 +160,39 @@ def _execute_for_ever(settings: Settings, step: Step, writing: int, parent: int)
 async def _executor(settings: Settings, holding: Callable[[bool], None], step: Step) -> None:
     database = Database(settings.database_url, "placet_writer", size=2)
     storage = Storage(settings.repositories)
-    execute = Execute(database, storage, holding, step)
+    store = ProposalStore(database, storage)
+    execute = Execute(store, BareRepository, holding, step)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     try:
-        await _recover(execute, storage)
+        await _recover(database, execute, storage)
         while not stop.is_set():
             with suppress(Refusal, OSError):
-                await _serve(database, execute, stop)
+                await _serve(database, store, execute, stop)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), POLL_SECONDS)
     finally:
         await database.close()
 
 
-async def _recover(execute: Execute, storage: Storage) -> None:
-    """At the start: every repository whose last writer did not clear its mark."""
-    for tenant, repository in storage.marked():
+async def _recover(database: Database, execute: Execute, storage: Storage) -> None:
+    """At the start: every repository whose last writer did not clear its mark, or, as a mark can be lost with the
+    power, that has a proposal in work.
+    """
+    async with database.directory() as tx:
+        queued = {(row.tenant, row.repository) for row in await tx.execute(QUEUED)}
+    for tenant, repository in sorted(queued | set(storage.marked())):
         try:
             await execute.recover(tenant, repository)
         except Exception:
             log.exception("could not recover repository %s", repository)
 
 
-async def _serve(database: Database, execute: Execute, stop: asyncio.Event) -> None:
+async def _serve(database: Database, store: ProposalStore, execute: Execute, stop: asyncio.Event) -> None:
     """Work off what is due; sleep until a notification or a second has passed."""
     async with database.listen(WORK) as notices:
         while not stop.is_set():
-            if await _one(database, execute):
+            if await _one(database, store, execute):
                 continue
             waiters = [asyncio.ensure_future(notices.get()), asyncio.ensure_future(stop.wait())]
             done, left = await asyncio.wait(waiters, timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -194,7 +202,7 @@ async def _serve(database: Database, execute: Execute, stop: asyncio.Event) -> N
                 return  # the listener's connection is gone
 
 
-async def _one(database: Database, execute: Execute) -> bool:
+async def _one(database: Database, store: ProposalStore, execute: Execute) -> bool:
     """Claim one piece of work and do it. False where nothing is due."""
     async with database.directory() as tx:
         claimed = (await tx.execute(CLAIM, {"seconds": CLAIM_SECONDS})).one_or_none()
@@ -202,7 +210,7 @@ async def _one(database: Database, execute: Execute) -> bool:
         return False
     try:
         if claimed.kind == "expire":
-            await expire(database, system(claimed.tenant), claimed.subject)
+            await expire(store, system(claimed.tenant), claimed.subject)
         else:
             await execute(claimed.tenant, claimed.subject)
     except Exception:

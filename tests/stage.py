@@ -33,9 +33,11 @@ from service.proposals.execute import Execute
 from service.proposals.own import OwnProposals
 from service.proposals.planning import load_card
 from service.proposals.states import read_outcome
+from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
 from service.proposals.tables import proposal
 from service.proposals.waiting import Waiter
+from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
 from service.settings import Settings
 from service.tools.registry import ProposeEntry, discover
@@ -142,7 +144,9 @@ class House:
 
     async def execute(self, shown: Json, step: Step = lambda _name: None) -> bool:
         """Let a writer execute it, here and now."""
-        run = Execute(self.stage.writer_db, self.stage.storage, lambda _taken: None, step)
+        run = Execute(
+            ProposalStore(self.stage.writer_db, self.stage.storage), BareRepository, lambda _taken: None, step
+        )
         return await run(self.tenant, UUID(shown["proposal_id"]))
 
 
@@ -158,7 +162,9 @@ class Stage:
     def __post_init__(self) -> None:
         self.waiter = Waiter(self.app_db)
         self.submit = Submit(self.app_db, self.storage, "localhost")
-        self.decide = _Hasty(self.app_db, self.storage, self.waiter)
+        self.decide = _Hasty(
+            ProposalStore(self.app_db, self.storage), BareRepository, anyio.to_thread.run_sync, self.waiter
+        )
 
     def own(self, actor: Actor) -> OwnProposals:
         operations = REGISTRY.operations()
@@ -224,9 +230,10 @@ class _Hasty(Decide):
     """Decide without waiting for a writer: tests run the writer themselves."""
 
     async def _ended(self, tenant: UUID, proposal_id: UUID, *, replayed: bool) -> Decided | None:
-        async with self.database.bound(tenant) as tx:
-            row = (await tx.execute(select(proposal).where(proposal.c.id == proposal_id))).one()
-        return Decided(proposal_id, row.state, replayed, read_outcome(row.outcome))
+        async with self.store.bound(tenant) as tx:
+            found = await tx.find(proposal_id)
+        assert found is not None
+        return Decided(proposal_id, found.state, replayed, read_outcome(found.outcome))
 
 
 @dataclass

@@ -30,7 +30,7 @@ NEXT: dict[str, frozenset[str]] = {
 async def add_tenant(tx: Bound, actor: Actor, name: str) -> UUID:
     """Make a tenant. The transaction must already be bound to its id: a wall has no gate before it stands."""
     await _insert(tx, tenant, "tenant", id=tx.tenant, name=check_name(name, "name"))
-    await append(tx, actor, "tenant.added", str(tx.tenant), name=name)
+    append(tx, actor, "tenant.added", str(tx.tenant), name=name)
     return tx.tenant
 
 
@@ -38,7 +38,7 @@ async def add_project(tx: Bound, actor: Actor, name: str) -> UUID:
     """Make a project in the bound tenant."""
     project_id = uuid4()
     await _insert(tx, project, "project", tenant=tx.tenant, id=project_id, name=check_name(name, "name"))
-    await append(tx, actor, "project.added", str(project_id), name=name)
+    append(tx, actor, "project.added", str(project_id), name=name)
     return project_id
 
 
@@ -57,7 +57,7 @@ async def add_membership(tx: Bound, actor: Actor, project_id: UUID, person: UUID
         membership_id = uuid4()
         values = {"tenant": tx.tenant, "id": membership_id, "project": project_id, "person": person, "role": role}
         await _insert(tx, membership, "membership", **values)
-    await append(tx, actor, "membership.added", str(membership_id), person=str(person), role=role)
+    append(tx, actor, "membership.added", str(membership_id), person=str(person), role=role)
     return UUID(str(membership_id))
 
 
@@ -66,7 +66,7 @@ async def add_repository(tx: Bound, actor: Actor, project_id: UUID, repository_i
     checked = check_name(name, "name")
     await _insert(tx, repository, "repository", tenant=tx.tenant, id=repository_id, project=project_id, name=checked)
     await tx.execute(placement.insert().values(tenant=tx.tenant, repository=repository_id, shard=FIRST_SHARD))
-    await append(tx, actor, "repository.added", str(repository_id), name=name)
+    append(tx, actor, "repository.added", str(repository_id), name=name)
 
 
 async def change_state(tx: Bound, actor: Actor, table: Table, row_id: UUID, state: State) -> None:
@@ -82,14 +82,14 @@ async def change_state(tx: Bound, actor: Actor, table: Table, row_id: UUID, stat
     if state not in NEXT[row.state]:
         raise Refusal(Code.FORBIDDEN, f"The {table.name} is {row.state} and cannot become {state}.", state=row.state)
     await _change(tx, table, row_id, state=state)
-    await append(tx, actor, f"{table.name}.{state}", str(row_id), was=row.state)
+    append(tx, actor, f"{table.name}.{state}", str(row_id), was=row.state)
 
 
 async def change_role(tx: Bound, actor: Actor, project_id: UUID, person: UUID, role: Role) -> None:
     """Give a member another role. Raises NOT_FOUND for one who is none."""
     row = await _hold(tx, membership, (membership.c.project == project_id) & (membership.c.person == person))
     await _change(tx, membership, row.id, role=role)
-    await append(tx, actor, "membership.role", str(row.id), was=row.role, role=role)
+    append(tx, actor, "membership.role", str(row.id), was=row.role, role=role)
 
 
 async def let_agents_propose(tx: Bound, actor: Actor, repository_id: UUID, *, on: bool) -> None:
@@ -98,7 +98,7 @@ async def let_agents_propose(tx: Bound, actor: Actor, repository_id: UUID, *, on
     if row.agents_may_propose == on:
         return
     await _change(tx, repository, repository_id, agents_may_propose=on)
-    await append(tx, actor, "repository.agents_may_propose", str(repository_id), on=on)
+    append(tx, actor, "repository.agents_may_propose", str(repository_id), on=on)
 
 
 async def add_clause(tx: Bound, actor: Actor, connection_id: UUID, clause: Clause) -> None:
@@ -108,7 +108,7 @@ async def add_clause(tx: Bound, actor: Actor, connection_id: UUID, clause: Claus
     values = {"effect": clause.effect, "subject": clause.subject, "pattern": clause.pattern}
     await _insert(tx, policy_clause, "clause", tenant=tx.tenant, id=uuid4(), connection=connection_id, **values)
     await _change(tx, connection, connection_id)
-    await append(tx, actor, "policy.added", str(connection_id), clause=str(clause))
+    append(tx, actor, "policy.added", str(connection_id), clause=str(clause))
 
 
 async def remove_clause(tx: Bound, actor: Actor, connection_id: UUID, clause: Clause) -> None:
@@ -123,7 +123,7 @@ async def remove_clause(tx: Bound, actor: Actor, connection_id: UUID, clause: Cl
     if gone.rowcount == 0:
         raise Refusal(Code.NOT_FOUND, "There is no such clause.")
     await _change(tx, connection, connection_id)
-    await append(tx, actor, "policy.removed", str(connection_id), clause=str(clause))
+    append(tx, actor, "policy.removed", str(connection_id), clause=str(clause))
 
 
 async def _hold(tx: Bound, table: Table, which: ColumnElement[bool]) -> Row[Any]:

@@ -103,7 +103,7 @@ async def _in_tenant(database: Database, site: Site, secret: str, act: Callable[
 
         given, events = await tx.connection.run_sync(run)
         for event in events:
-            await append(tx, event.actor(tx.tenant), event.kind, str(event.connection), **event.details)
+            append(tx, event.actor(tx.tenant), event.kind, str(event.connection), **event.details)
         return given
 
     return await database.repeat(secret_tenant(secret) or SERVICE_TENANT, work)

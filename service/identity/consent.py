@@ -155,7 +155,7 @@ async def deny(database: Database, site: Site, session: Session, secret: str) ->
         asking = await _claim(tx, session, secret)
         if asking is None:
             return await _repeat(tx, site, session, secret)
-        await append(tx, session.actor, "connection.denied", asking.client, scope=asking.scope)
+        append(tx, session.actor, "connection.denied", asking.client, scope=asking.scope)
         return await tx.connection.run_sync(respond, site, asking, None, "")
 
     return await database.repeat(session.tenant, work)
@@ -298,7 +298,7 @@ async def _write_repositories(tx: Bound, connection_id: UUID, picked: Collection
 
 
 async def _record(tx: Bound, session: Session, row: Row[Any], picked: Collection[Offer]) -> None:
-    await append(
+    append(
         tx,
         session.actor,
         "connection.granted",

@@ -38,7 +38,7 @@ class Denials:
         self._remember(door, now, 0)
         try:
             async with database.bound(actor.tenant) as tx:
-                await append(tx, actor, "agent.denied", str(actor.id), where=where, code=code, unwritten=unwritten)
+                append(tx, actor, "agent.denied", str(actor.id), where=where, code=code, unwritten=unwritten)
         except Refusal:
             self._remember(door, now - WINDOW_SECONDS, unwritten + 1)  # it stays denied, and is written next time
             log.warning("a denial could not be written: %s at %s", actor.id, where)

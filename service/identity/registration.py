@@ -96,7 +96,7 @@ async def _store(tx: Bound, client: dict[str, Any], secret: str | None) -> dict[
     }
     issued_at = extract("epoch", oauth_client.c.created_at)
     at = (await tx.execute(oauth_client.insert().values(row).returning(issued_at))).scalar_one()
-    await append(tx, system(SERVICE_TENANT), "client.registered", str(row["id"]), redirect_uris=client["redirect_uris"])
+    append(tx, system(SERVICE_TENANT), "client.registered", str(row["id"]), redirect_uris=client["redirect_uris"])
     return {"client_id": row["id"], "client_id_issued_at": int(at)}
 
 

@@ -77,7 +77,7 @@ async def open_session(database: Database, link: str, replaces: Session | None =
         )
         if replaces:
             await _end(tx, replaces)
-        await append(tx, _person(who), "session.opened", str(session_id))
+        append(tx, _person(who), "session.opened", str(session_id))
     return secret
 
 
@@ -130,7 +130,7 @@ async def end_session(database: Database, current: Session) -> None:
 
 async def _end(tx: Bound, current: Session) -> None:
     await tx.execute(update(session).where(session.c.id == current.id).values(ended_at=_NOW))
-    await append(tx, _person(current.person), "session.ended", str(current.id))
+    append(tx, _person(current.person), "session.ended", str(current.id))
 
 
 def _person(person_id: UUID) -> Actor:

@@ -7,9 +7,9 @@ known. There is no third way to a connection.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
@@ -92,6 +92,14 @@ class Bound(Directory):
     """A transaction that sees one tenant's rows."""
 
     tenant: UUID
+    kept: "dict[Keeper, list[Any]]" = field(default_factory=dict)
+
+    def keep(self, keeper: "Keeper", item: Any) -> None:
+        """Keep something until just before the commit, when its keeper gets all of its items at once."""
+        self.kept.setdefault(keeper, []).append(item)
+
+
+Keeper = Callable[[Bound, Sequence[Any]], Awaitable[None]]
 
 
 class Database:
@@ -107,7 +115,10 @@ class Database:
         """A transaction bound to this tenant; commits at the end, rolls back on any exception."""
         async with self._begin() as connection:
             await bind(connection, tenant)
-            yield Bound(connection, tenant)
+            tx = Bound(connection, tenant)
+            yield tx
+            for keeper, items in tx.kept.items():
+                await keeper(tx, items)
 
     @asynccontextmanager
     async def directory(self) -> AsyncIterator[Directory]:

@@ -1,34 +1,28 @@
 """Decide: one owner's yes or no, bound to what he was shown, and everything checked again at that moment."""
 
-import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
 from uuid import UUID
-
-from sqlalchemy import Row, func, select
 
 from service.contract.answers import State
 from service.contract.data import Json
 from service.contract.names import check_text
 from service.contract.plan import Pin
 from service.grants.policy import Wanted
-from service.grants.standing import decider, stand
+from service.grants.standing import Standing
 from service.kit.actor import Actor, system
-from service.kit.canonical import canonical, sha256
-from service.kit.database import Bound, Conflict, Database
+from service.kit.canonical import sha256
+from service.kit.database import Conflict
 from service.kit.errors import Code, Refusal
-from service.ledger.append import append
 from service.proposals.planning import broken_pin, load_card, load_manifests, load_pins, load_plan
-from service.proposals.states import FINAL, WORK, LostRace, move, read_outcome
-from service.proposals.tables import decision, proposal, work_queue
-from service.proposals.waiting import Waiter
-from service.repositories.placement import Storage
-from service.repositories.tables import repository
+from service.proposals.ports import Change, Decision, InThread, Store, Stored, Tx, Verdict, Waits
+from service.proposals.states import FINAL, LostRace, move, read_outcome
+from service.writer.ports import RefReader
 from service.writer.provenance import committer_line
 
 WAIT_SECONDS = 10
 NOTE_MOST = 2_000
-Verdict = Literal["approve", "decline"]
 # Refusals that end in the ledger, since a person tried to decide.
 WRITTEN_DOWN = frozenset(
     {Code.FORBIDDEN, Code.POLICY_DENIED, Code.PROPOSALS_OFF, Code.CARD_CHANGED, Code.WARNINGS_OPEN, Code.NOT_FOUND}
@@ -73,11 +67,19 @@ class Decider:
 
 @dataclass(frozen=True)
 class Decide:
-    """The decide step of one web process."""
+    """The decide step of one web process.
 
-    database: Database
-    storage: Storage
-    waiter: Waiter
+    Attributes:
+        store: as the role `placet_app`.
+        open: gives the repository in a folder, to read its refs.
+        in_thread: where that is done.
+        waiter: tells when the writer has come to an end.
+    """
+
+    store: Store
+    open: Callable[[Path], RefReader]
+    in_thread: InThread
+    waiter: Waits
 
     async def __call__(self, who: Decider, proposal_id: UUID, said: Verdicts) -> Decided:
         """Decide, and wait for the writer when it was a yes.
@@ -87,7 +89,7 @@ class Decide:
                 keeps the connection from proposing this now (it stays pending then).
         """
         check_text(said.note, "note", most=NOTE_MOST, least=0)
-        first = await self.database.repeat(who.actor.tenant, lambda tx: self._decide(tx, who, proposal_id, said))
+        first = await self.store.repeat(who.actor.tenant, lambda tx: self._decide(tx, who, proposal_id, said))
         if isinstance(first, Refusal):
             raise await self._final(who.actor.tenant, proposal_id, first)
         if first.known or said.verdict == "decline":
@@ -107,58 +109,57 @@ class Decide:
         return _ended_refusal(proposal_id, ended.state, ended.outcome) if ended else refusal
 
     async def _ended(self, tenant: UUID, proposal_id: UUID, *, replayed: bool) -> Decided | None:
-        async with self.database.bound(tenant) as tx:
-            row = await _row(tx, proposal_id)
-        if row.state not in FINAL:
+        async with self.store.bound(tenant) as tx:
+            stored = await _known(tx, proposal_id)
+        if stored.state not in FINAL:
             return None
-        return Decided(proposal_id, row.state, replayed, read_outcome(row.outcome))
+        return Decided(proposal_id, stored.state, replayed, read_outcome(stored.outcome))
 
-    async def _decide(self, tx: Bound, who: Decider, proposal_id: UUID, said: Verdicts) -> Decided | Refusal:
+    async def _decide(self, tx: Tx, who: Decider, proposal_id: UUID, said: Verdicts) -> Decided | Refusal:
         """A refusal is given back, not raised, so that what the ledger says of it is kept."""
-        row = await _row(tx, proposal_id, lock=True)
+        stored = await _known(tx, proposal_id, lock=True)
         try:
-            await _may_decide(tx, who, row)
-            return await self._weigh(tx, who, row, said)
+            standing = await tx.stand(stored.connection, stored.repository, who.actor.id)
+            standing.check_decider(who.actor.id)
+            return await self._weigh(tx, who, stored, standing, said)
         except Refusal as refusal:
             if refusal.code not in WRITTEN_DOWN:
                 raise
             code = refusal.code.value.name
-            await append(tx, who.actor, "decision.refused", str(row.id), verdict=said.verdict, code=code)
+            tx.append(who.actor, "decision.refused", str(proposal_id), verdict=said.verdict, code=code)
             return refusal
 
-    async def _weigh(self, tx: Bound, who: Decider, row: Row[Any], said: Verdicts) -> Decided | Refusal:
-        if row.state != "pending":
-            return _late(row, said)
-        if row.expired:
-            await move(tx, system(tx.tenant), row.id, "pending", "expired", {"code": "expired"})
-            return _ended_refusal(row.id, "expired", {})
-        if said.digest != row.digest:
+    async def _weigh(
+        self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts
+    ) -> Decided | Refusal:
+        if stored.state != "pending":
+            return _late(stored, said)
+        if stored.expired:
+            await move(tx, system(tx.tenant), Change(stored.id, "pending", "expired", {"code": "expired"}))
+            return _ended_refusal(stored.id, "expired", {})
+        if said.digest != stored.digest:
             message = "The card is not the one you saw. Look at it again."
-            raise Refusal(Code.CARD_CHANGED, message, card_digest=row.digest)
+            raise Refusal(Code.CARD_CHANGED, message, card_digest=stored.digest)
         if said.verdict == "decline":
-            return await _decline(tx, who, row, said)
-        _check_acknowledged(row, said)
-        await _check_rights(tx, row)
-        return await self._approve(tx, who, row, said)
+            return await _decline(tx, who, stored, standing, said)
+        _check_acknowledged(stored, said)
+        standing.check(wanted(stored.plan, stored.manifest))
+        return await self._approve(tx, who, stored, standing, said)
 
-    async def _approve(self, tx: Bound, who: Decider, row: Row[Any], said: Verdicts) -> Decided:
-        place = await self.storage.place(tx, row.repository)
-        broken = await asyncio.to_thread(broken_pin, place.path, load_pins(row.pins))
-        await _record(tx, who, row, said)
+    async def _approve(self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> Decided:
+        refs = self.open((await tx.place(stored.repository)).path)
+        broken = await self.in_thread(lambda: broken_pin(refs, load_pins(stored.pins)))
+        await _record(tx, who, stored, standing, said)
         if broken:
             outcome = stale_outcome(*broken)
-            await move(tx, who.actor, row.id, "pending", "stale", outcome)
-            return Decided(row.id, "stale", replayed=False, outcome=outcome)
+            await move(tx, who.actor, Change(stored.id, "pending", "stale", outcome))
+            return Decided(stored.id, "stale", replayed=False, outcome=outcome)
         try:
-            in_time = proposal.c.expires_at > func.clock_timestamp()
-            await move(tx, who.actor, row.id, "pending", "approved", only_if=in_time)
+            await move(tx, who.actor, Change(stored.id, "pending", "approved", when="in time"))
         except LostRace:  # it expired since the row was read; the next look says so
             raise Conflict from None
-        await tx.execute(
-            work_queue.insert().values(kind="execute", tenant=tx.tenant, subject=row.id, repository=row.repository)
-        )
-        await tx.notify(WORK, str(row.id))
-        return Decided(row.id, "approved", replayed=False)
+        await tx.queue(stored.id, stored.repository)
+        return Decided(stored.id, "approved", replayed=False)
 
 
 def stale_outcome(pin: Pin, now: str) -> Json:
@@ -166,27 +167,19 @@ def stale_outcome(pin: Pin, now: str) -> Json:
     return {"code": "stale", "ref": pin.fact.name, "pinned": pin.seen, "head": now}
 
 
-async def _row(tx: Bound, proposal_id: UUID, *, lock: bool = False) -> Row[Any]:
-    expired = (proposal.c.expires_at <= func.clock_timestamp()).label("expired")
-    statement = select(proposal, expired).where(proposal.c.id == proposal_id)
-    found = await tx.execute(statement.with_for_update(key_share=True) if lock else statement)
-    row = found.one_or_none()
-    if row is None:
+async def _known(tx: Tx, proposal_id: UUID, *, lock: bool = False) -> Stored:
+    stored = await tx.find(proposal_id, lock=lock)
+    if stored is None:
         raise Refusal(Code.NOT_FOUND, "There is no such proposal.")
-    return row
+    return stored
 
 
-async def _may_decide(tx: Bound, who: Decider, row: Row[Any]) -> None:
-    project = await tx.scalar(select(repository.c.project).where(repository.c.id == row.repository))
-    await decider(tx, project, who.actor.id)
-
-
-def _late(row: Row[Any], said: Verdicts) -> Decided | Refusal:
-    outcome = read_outcome(row.outcome)
-    same = row.state in REPLAYED if said.verdict == "approve" else row.state == "declined"
+def _late(stored: Stored, said: Verdicts) -> Decided | Refusal:
+    outcome = read_outcome(stored.outcome)
+    same = stored.state in REPLAYED if said.verdict == "approve" else stored.state == "declined"
     if same:
-        return Decided(row.id, row.state, replayed=True, outcome=outcome)
-    return _ended_refusal(row.id, row.state, outcome)
+        return Decided(stored.id, stored.state, replayed=True, outcome=outcome)
+    return _ended_refusal(stored.id, stored.state, outcome)
 
 
 def _ended_refusal(proposal_id: UUID, state: str, outcome: Json) -> Refusal:
@@ -195,55 +188,48 @@ def _ended_refusal(proposal_id: UUID, state: str, outcome: Json) -> Refusal:
     )
 
 
-def _check_acknowledged(row: Row[Any], said: Verdicts) -> None:
-    names = [note.name for note in load_card(row.card).warnings]
+def _check_acknowledged(stored: Stored, said: Verdicts) -> None:
+    names = [note.name for note in load_card(stored.card).warnings]
     missing = [name for name in names if name not in said.acknowledged]
     if missing:
         raise Refusal(Code.WARNINGS_OPEN, f"{len(missing)} warnings are not acknowledged.", warnings=missing)
 
 
-async def _check_rights(tx: Bound, row: Row[Any]) -> None:
-    standing = await stand(tx, row.connection, row.repository)
-    standing.check(wanted(row))
-
-
-def wanted(row: Row[Any]) -> Wanted:
+def wanted(plan_text: str, manifest_text: str) -> Wanted:
     """What a stored proposal touches, from its plan and manifest."""
-    plan, reviewed = load_plan(row.plan), load_manifests(row.manifest)
+    plan, reviewed = load_plan(plan_text), load_manifests(manifest_text)
     paths = sorted({line.path for manifest in reviewed for line in manifest.lines})
     return Wanted(plan.kinds, tuple(effect.ref for effect in plan.effects), tuple(paths))
 
 
-async def _decline(tx: Bound, who: Decider, row: Row[Any], said: Verdicts) -> Decided:
-    await _record(tx, who, row, said)
+async def _decline(tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> Decided:
+    await _record(tx, who, stored, standing, said)
     outcome = {"code": "declined", "note": said.note}
-    await move(tx, who.actor, row.id, "pending", "declined", outcome)
-    return Decided(row.id, "declined", replayed=False, outcome=outcome)
+    await move(tx, who.actor, Change(stored.id, "pending", "declined", outcome))
+    return Decided(stored.id, "declined", replayed=False, outcome=outcome)
 
 
-async def _record(tx: Bound, who: Decider, row: Row[Any], said: Verdicts) -> None:
-    """Store the decision; this fixes committer and committer date."""
-    now = (await tx.execute(select(func.clock_timestamp().label("at")))).one().at
-    await tx.execute(
-        decision.insert().values(
-            tenant=tx.tenant,
-            proposal=row.id,
+async def _record(tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> None:
+    """Store the decision; this fixes committer and committer date, by the database's clock."""
+    acknowledged = sorted(said.acknowledged)
+    await tx.record(
+        Decision(
+            proposal=stored.id,
             person=who.actor.id,
             session=who.actor.session,
             verdict=said.verdict,
             digest=said.digest,
-            acknowledged=canonical(sorted(said.acknowledged)).decode(),
+            acknowledged=acknowledged,
             note=said.note,
-            committer=committer_line(who.name, who.email, int(now.timestamp())),
-            decided_at=now,
+            committer=committer_line(who.name, who.email, int(standing.now.timestamp())),
+            at=standing.now,
         )
     )
-    await append(
-        tx,
+    tx.append(
         who.actor,
         f"decision.{said.verdict}",
-        str(row.id),
+        str(stored.id),
         card_digest=said.digest,
-        acknowledged=sorted(said.acknowledged),
+        acknowledged=acknowledged,
         note_sha256=sha256(said.note.encode()),
     )

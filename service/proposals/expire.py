@@ -3,28 +3,17 @@
 from contextlib import suppress
 from uuid import UUID
 
-from sqlalchemy import delete, func
-
 from service.kit.actor import Actor
-from service.kit.database import Bound, Database
+from service.proposals.ports import Change, Store, Tx
 from service.proposals.states import LostRace, move
-from service.proposals.tables import proposal, work_queue
 
 
-async def expire(database: Database, actor: Actor, proposal_id: UUID) -> None:
+async def expire(store: Store, actor: Actor, proposal_id: UUID) -> None:
     """Expire a proposal that is still pending, and forget that it was to be looked at."""
 
-    async def work(tx: Bound) -> None:
-        due = proposal.c.expires_at <= func.clock_timestamp()
-        await move(tx, actor, proposal_id, "pending", "expired", {"code": "expired"}, only_if=due)
+    async def work(tx: Tx) -> None:
+        with suppress(LostRace):  # decided or withdrawn in time
+            await move(tx, actor, Change(proposal_id, "pending", "expired", {"code": "expired"}, "expired"))
+        await tx.forget(proposal_id, "expire")
 
-    with suppress(LostRace):  # decided or withdrawn in time
-        await database.repeat(actor.tenant, work)
-    async with database.directory() as tx:
-        await tx.execute(
-            delete(work_queue).where(
-                work_queue.c.kind == "expire",
-                work_queue.c.tenant == actor.tenant,
-                work_queue.c.subject == proposal_id,
-            )
-        )
+    await store.repeat(actor.tenant, work)

@@ -16,10 +16,13 @@ from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.proposals.planning import broken_pin, load_card, load_pins, load_plan
+from service.proposals.ports import Change
 from service.proposals.states import FINAL, LostRace, move, read_outcome
+from service.proposals.store import ProposalTx
 from service.proposals.submit import Submission, Submit
 from service.proposals.tables import decision, proposal
 from service.proposals.waiting import Waiter
+from service.repositories.bare import BareRepository
 from service.repositories.placement import Place, Storage
 
 ASK_AGAIN_MS = 5_000
@@ -87,7 +90,8 @@ class OwnProposals:
             if row.state == "cancelled":
                 return
             try:
-                await move(tx, self.actor, own, "pending", "cancelled", {"code": "cancelled"})
+                cancelled = Change(own, "pending", "cancelled", {"code": "cancelled"})
+                await move(ProposalTx(tx, self.storage), self.actor, cancelled)
             except LostRace:
                 now = (await self._row(tx, own)).state
                 raise Refusal(Code.NOT_PENDING, f"The proposal is {now}.", status=now) from None
@@ -116,7 +120,9 @@ class OwnProposals:
 
     async def _json(self, row: Row[Any], place: Place) -> Json:
         pins = load_pins(row.pins)
-        moved = row.state == "pending" and await asyncio.to_thread(broken_pin, place.path, pins) is not None
+        moved = (
+            row.state == "pending" and await asyncio.to_thread(broken_pin, BareRepository(place.path), pins) is not None
+        )
         card = load_card(row.card)
         return {
             "proposal_id": str(row.id),

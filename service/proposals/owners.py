@@ -23,7 +23,7 @@ from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.ledger.tables import ledger_entry
 from service.proposals.decide import Decide, Decider, Verdicts, wanted
-from service.proposals.planning import load_card, load_manifests, load_pins, load_plan, read_fact, reopen
+from service.proposals.planning import load_card, load_manifests, load_pins, load_plan, read_fact
 from service.proposals.states import read_outcome
 from service.proposals.tables import decision, proposal, staging
 from service.proposals.view import (
@@ -48,7 +48,8 @@ from service.proposals.view import (
     Show,
     Verdict,
 )
-from service.repositories.objects import Staging
+from service.repositories.bare import BareRepository
+from service.repositories.objects import Staging, decode
 from service.repositories.placement import Place, Storage
 from service.repositories.reading import Objects
 from service.repositories.tables import repository
@@ -252,7 +253,7 @@ def _moved(rows: Sequence[Row[Any]], places: dict[UUID, Place]) -> set[UUID]:
         for pin in load_pins(row.pins):
             key = (row.repository, pin.fact.name)
             if key not in now:
-                now[key] = read_fact(places[row.repository].path, pin.fact)
+                now[key] = read_fact(BareRepository(places[row.repository].path), pin.fact)
             if now[key] != pin.seen:
                 moved.add(row.id)
     return moved
@@ -282,7 +283,7 @@ async def _hindrance(tx: Bound, row: Row[Any]) -> Refusal | None:
     if row.state != "pending":
         return None
     try:
-        (await stand(tx, row.connection, row.repository)).check(wanted(row))
+        (await stand(tx, row.connection, row.repository)).check(wanted(row.plan, row.manifest))
     except Refusal as refusal:
         return refusal
     return None
@@ -309,7 +310,7 @@ def _card(
     now: Any,
 ) -> CardView:
     plan, card = load_plan(row.plan), load_card(row.card)
-    store = reopen(path, plan, objects)
+    store = BareRepository(path).store(plan, decode(objects))
     touched = _touched(row)
     return CardView(
         id=row.id,
@@ -344,7 +345,7 @@ def _touched(row: Row[Any]) -> set[bytes]:
 
 
 def _pin_view(path: Path, pin: Pin) -> PinView:
-    current = read_fact(path, pin.fact)
+    current = read_fact(BareRepository(path), pin.fact)
     ahead = None
     if NULL not in (pin.seen, current):
         ahead = Objects(path).ahead(current, pin.seen)

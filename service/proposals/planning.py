@@ -19,8 +19,9 @@ from service.contract.plan import Blocked, Fact, Manifest, Pin, Plan, RefAt, Rev
 from service.contract.world import World
 from service.kit.canonical import canonical, digest, sha256
 from service.kit.errors import Code, Refusal
-from service.repositories.objects import Staging, decode, encode
-from service.repositories.refs import list_refs, read_ref
+from service.repositories.bare import BareRepository
+from service.repositories.objects import Staging, encode
+from service.writer.ports import RefReader
 from service.writer.write import manifests
 
 CODES = {code.value.name: code for code in Code}
@@ -52,7 +53,7 @@ def plan_proposal(
         Refusal: what the operation's blockers say (all of them in `blockers`), or BASE_MOVED.
         OutOfTime: the deadline passed.
     """
-    pins = read_pins(repository, operation, request)
+    pins = read_pins(BareRepository(repository), operation, request)
     staging = Staging(repository, author, deadline)
     world = World({pin.fact: pin.seen for pin in pins}, staging)
     plan = operation.plan(request, world)
@@ -72,7 +73,7 @@ def plan_proposal(
     )
 
 
-def read_pins(repository: Path, operation: Operation[Any], request: Any) -> tuple[Pin, ...]:
+def read_pins(repository: RefReader, operation: Operation[Any], request: Any) -> tuple[Pin, ...]:
     """Read the facts that the operation names, until it names no new one.
 
     Raises:
@@ -92,14 +93,14 @@ def read_pins(repository: Path, operation: Operation[Any], request: Any) -> tupl
     return tuple(Pin(fact=fact, seen=value) for fact, value in seen.items())
 
 
-def read_fact(repository: Path, fact: RefAt) -> Value:
+def read_fact(repository: RefReader, fact: RefAt) -> Value:
     """What a fact is now."""
     if fact.name.endswith("/"):
-        return next((oid for _, oid in list_refs(repository, fact.name)), NULL)
-    return read_ref(repository, fact.name)
+        return next((oid for _, oid in repository.list_refs(fact.name)), NULL)
+    return repository.read_ref(fact.name)
 
 
-def broken_pin(repository: Path, pins: Sequence[Pin]) -> tuple[Pin, Value] | None:
+def broken_pin(repository: RefReader, pins: Sequence[Pin]) -> tuple[Pin, Value] | None:
     """The first pin that no longer holds, with what is there now."""
     for pin in pins:
         now = read_fact(repository, pin.fact)
@@ -133,12 +134,6 @@ def card_digest(
             ],
         }
     )
-
-
-def reopen(repository: Path, plan: Plan, objects: bytes) -> Staging:
-    """The store as it was when the plan was made: to show what would change, and to write it."""
-    author = plan.build[0].author if plan.build else b"Placet <placet@localhost> 0 +0000"
-    return Staging(repository, author, objects=decode(objects), drafts=plan.build)
 
 
 def load_plan(text: str) -> Plan:

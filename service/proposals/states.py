@@ -2,16 +2,10 @@
 
 import json
 from typing import Any
-from uuid import UUID
-
-from sqlalchemy import ColumnElement, func, true, update
 
 from service.contract.answers import State
 from service.kit.actor import Actor
-from service.kit.canonical import canonical
-from service.kit.database import Bound
-from service.ledger.append import append
-from service.proposals.tables import proposal
+from service.proposals.ports import Change, Tx
 
 MOVES: dict[State, frozenset[State]] = {
     "pending": frozenset({"approved", "declined", "cancelled", "expired", "stale"}),
@@ -29,36 +23,18 @@ class LostRace(Exception):
     """The proposal was no longer in the state that this move starts from."""
 
 
-async def move(
-    tx: Bound,
-    actor: Actor,
-    proposal_id: UUID,
-    source: State,
-    target: State,
-    outcome: dict[str, Any] | None = None,
-    *,
-    only_if: ColumnElement[bool] | None = None,
-) -> None:
+async def move(tx: Tx, actor: Actor, what: Change) -> None:
     """Make one move, with its ledger entry, and wake who waits for the end.
 
     Raises:
-        LostRace: no row was in the source state (or met `only_if`).
+        LostRace: no row was in the source state, or not as `what.when` wants it.
         ValueError: there is no such move.
     """
-    if target not in MOVES.get(source, ()):
-        raise ValueError(f"a proposal never goes from {source} to {target}")
-    values: dict[str, Any] = {"state": target}
-    if target in FINAL:
-        values["ended_at"] = func.clock_timestamp()
-    if outcome is not None:
-        values["outcome"] = canonical(outcome).decode()
-    guarded = update(proposal).where(proposal.c.id == proposal_id, proposal.c.state == source)
-    moved = await tx.execute(guarded.where(true() if only_if is None else only_if).values(**values))
-    if moved.rowcount != 1:
-        raise LostRace(source)
-    await append(tx, actor, f"proposal.{target}", str(proposal_id), was=source, outcome=outcome or {})
-    if target in FINAL:
-        await tx.notify(DONE, str(proposal_id))
+    if what.target not in MOVES.get(what.source, ()):
+        raise ValueError(f"a proposal never goes from {what.source} to {what.target}")
+    if not await tx.change(what):
+        raise LostRace(what.source)
+    tx.append(actor, f"proposal.{what.target}", str(what.proposal), was=what.source, outcome=what.outcome or {})
 
 
 def read_outcome(text: str | None) -> dict[str, Any]:

@@ -66,9 +66,8 @@ class Submit:
             standing.check(wanted)
             await _check_room(tx, actor, standing)
             place = await self.storage.place(tx, repository_id)
-            seconds = int(await tx.scalar(select(func.extract("epoch", func.clock_timestamp()))))
         proposal_id = uuid4()
-        author = author_line(standing.connection.name, actor.id, self.host, seconds)
+        author = author_line(standing.connection_name, actor.id, self.host, int(standing.now.timestamp()))
         planned = await _planned(place, what, proposal_id, author)
         return await self.database.repeat(
             actor.tenant, lambda tx: _store(tx, actor, what, proposal_id, planned, repository_id)
@@ -101,7 +100,7 @@ async def _earlier(tx: Bound, actor: Actor, what: Submission) -> UUID | None:
 
 
 async def _check_room(tx: Bound, actor: Actor, standing: Standing) -> None:
-    limit = standing.tenant.pending_most
+    limit = standing.pending_most
     waiting = await tx.scalar(
         select(func.count()).where(proposal.c.connection == actor.id, proposal.c.state == "pending")
     )
@@ -120,7 +119,7 @@ async def _store(
     standing = await stand(tx, actor.id, repository_id)
     standing.check(Wanted((what.operation.kind,), planned.refs, planned.paths))
     await _check_room(tx, actor, standing)
-    lifetime = timedelta(seconds=standing.tenant.proposal_seconds)
+    lifetime = timedelta(seconds=standing.proposal_seconds)
     stored = await tx.execute(
         insert(proposal)
         .values(
@@ -149,9 +148,7 @@ async def _store(
             kind="expire", tenant=tx.tenant, subject=proposal_id, repository=repository_id, due=expires_at
         )
     )
-    await append(
-        tx, actor, "proposal.pending", str(proposal_id), operation=what.operation.kind, card_digest=planned.digest
-    )
+    append(tx, actor, "proposal.pending", str(proposal_id), operation=what.operation.kind, card_digest=planned.digest)
     return proposal_id, False
 
 

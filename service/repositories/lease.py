@@ -14,6 +14,7 @@ from pathlib import Path
 
 from service.repositories.durable import flush, opened, write_all
 
+MARK_MOST = 65_536
 _PAUSE = 0.01  # seconds between two tries
 
 
@@ -49,24 +50,22 @@ class Lease:
             _lock(fd, path, time.monotonic() + timeout)
             yield cls(fd)
 
+    def read(self) -> bytes:
+        """The mark that the holder before left; empty when all was in order."""
+        return os.pread(self.fd, MARK_MOST, 0)
+
     def mark(self, text: bytes) -> None:
-        """Say in the file who holds the lease and why, on the disk when this returns. A torn mark is still a mark."""
+        """Say in the file who holds the lease and why. A torn mark is still a mark.
+
+        It outlives the process, but is not flushed: after a loss of power every writer starts, and looks anyway.
+        """
         os.ftruncate(self.fd, 0)
         os.lseek(self.fd, 0, os.SEEK_SET)
         write_all(self.fd, text)
-        os.fsync(self.fd)
 
     def clear(self) -> None:
         """Take the mark away. It is not flushed: a mark that comes back costs one needless recovery."""
         os.ftruncate(self.fd, 0)
-
-
-def read_mark(repository: Path) -> bytes:
-    """The mark that the holder, or one who died, left; empty when there is none."""
-    try:
-        return lease_file(repository).read_bytes()
-    except FileNotFoundError:
-        return b""
 
 
 @contextmanager

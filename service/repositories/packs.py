@@ -10,16 +10,13 @@ import itertools
 import secrets
 import struct
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from dulwich.pack import write_pack_index_v2
 
 from service.repositories.durable import flush, write_new
 from service.repositories.objects import Staged
-
-NEWEST = 16
-"""How many files `flush_again` flushes, the newest first: eight packs with their indexes."""
 
 
 def write_pack(repository: Path, objects: Iterable[Staged]) -> str:
@@ -67,22 +64,3 @@ def _install(folder: Path, name: str, content: bytes) -> None:
     except OSError:
         new.unlink(missing_ok=True)
         raise
-
-
-def flush_again(repository: Path, refs: Collection[str] = ()) -> None:
-    """Flush what a dead writer may have left unflushed: the newest packs, these refs, and the folders they are in.
-
-    Raises:
-        OSError: the disk reports an error; then what was written must be written anew.
-    """
-    pack = repository / "objects" / "pack"
-    files = sorted(pack.glob("pack-*.*"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-    for path in (*files[:NEWEST], pack, pack.parent, *_ref_paths(repository, refs), repository):
-        flush(path)
-
-
-def _ref_paths(repository: Path, refs: Collection[str]) -> list[Path]:
-    """The refs' own files, packed-refs, and every folder between them and the repository, the deepest first."""
-    files = [path for path in (*(repository / name for name in refs), repository / "packed-refs") if path.is_file()]
-    folders = {folder for name in refs for folder in (repository / name).parents if folder.is_relative_to(repository)}
-    return files + sorted((folder for folder in folders if folder.is_dir()), key=lambda path: -len(path.parts))

@@ -11,7 +11,7 @@ Names are text; bytes that are not UTF-8 are surrogate escapes, as in Python's f
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -215,7 +215,7 @@ class RefTransaction:
 
         Raises:
             LockHeld: somebody else has one of them; all others are given back.
-        BrokenRef: a symbolic link is on the way.
+            BrokenRef: a symbolic link is on the way.
             RefConflict: a ref stands in the way of another; all locks are given back.
         """
         try:
@@ -331,7 +331,7 @@ class RefTransaction:
         """First out of packed-refs, then the file: the other way round, an old packed value would show again."""
         if self._new_packed is not None:
             self._rename(self._repository / PACKED)
-            flush(self._repository)
+        flush(self._repository)
         for move in self._gone:
             path = self._repository / move.ref
             path.unlink(missing_ok=True)
@@ -364,12 +364,16 @@ def _fill(lock: Path, content: bytes) -> None:
 
 
 def roll_forward(
-    repository: Path, moves: Iterable[MoveRef], landed: Callable[[MoveRef, Oid], bool]
+    repository: Path,
+    marker: tuple[str, Oid],
+    moves: Sequence[MoveRef],
+    landed: Callable[[MoveRef, Oid], bool],
 ) -> tuple[MoveRef, ...]:
-    """Finish the moves of a transaction whose marker is there.
+    """Finish the moves of a transaction whose marker is there, and write and flush anew what was moved already.
 
     Args:
         repository: the bare repository's folder.
+        marker: the marker's name and id, as it is there.
         moves: the intent's moves.
         landed: whether a ref that is neither where it was nor where it should go has been there and moved on: the
             new id is an ancestor of the given one.
@@ -380,18 +384,25 @@ def roll_forward(
     Raises:
         RefMoved: a ref is where nobody can have moved it; nothing moved.
         LockHeld: remove leftover locks first.
+        OSError: the disk refused.
     """
     heads = [(move, _own_value(repository, move.ref)) for move in moves]
-    waiting = tuple(move for move, head in heads if head == move.old)
     for move, head in heads:
         if head not in {move.old, move.new} and not landed(move, head):
             raise RefMoved(move.ref, move.new, head)
-    if waiting:
-        transaction = RefTransaction(repository, None, waiting)
+    waiting = tuple(move for move, head in heads if head == move.old)
+    done = [MoveRef(ref=move.ref, old=head, new=head) for move, head in heads if head == move.new]
+    transaction = RefTransaction(
+        repository, None, [*waiting, *done, MoveRef(ref=marker[0], old=marker[1], new=marker[1])]
+    )
+    try:
         transaction.lock()
         transaction.verify()
         transaction.stage()
-        transaction.commit_moves()
+    except BaseException:
+        transaction.abort()
+        raise
+    transaction.commit_moves()
     return waiting
 
 

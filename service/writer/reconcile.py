@@ -1,14 +1,14 @@
-"""What became of an intent after a crash. The marker decides."""
+"""What became of an intent after a crash or an error of the disk. The marker decides."""
 
+from collections.abc import Sequence
 from enum import Enum
-from pathlib import Path
 
 from service.contract.data import NULL, Oid
 from service.contract.plan import MoveRef
-from service.repositories.packs import flush_again
-from service.repositories.reading import Objects
-from service.repositories.refs import BrokenRef, RefMoved, read_ref, roll_forward
+from service.repositories.objects import Staged
+from service.repositories.refs import BrokenRef, RefMoved
 from service.writer.intent import Intent
+from service.writer.ports import Repository
 
 
 class Fate(Enum):
@@ -19,28 +19,28 @@ class Fate(Enum):
     ALARM = "alarm"
 
 
-def reconcile(repository: Path, intent: Intent) -> Fate:
+def reconcile(repository: Repository, objects: Sequence[Staged], intent: Intent) -> Fate:
     """Find out, and finish what has begun. Leftover locks are removed before; the lease is held.
 
-    What a dead writer wrote may not be on the disk yet, so it is flushed again before anything is built on it.
+    What a dead writer wrote may never reach the disk: a flush that failed once says nothing more when it is asked again
+    (fsync(2)). So where the marker is there, everything is written anew and flushed before anybody builds on it.
 
     Raises:
-        OSError: the disk reports an error; what was written must be written anew.
+        OSError: the disk refused; to be tried again.
     """
     name, commit = intent.marker
-    found = read_ref(repository, name)
+    found = repository.read_ref(name)
     if found == NULL:
         return Fate.ABSENT
     if found != commit:
         return Fate.ALARM
-    flush_again(repository, [name, *(move.ref for move in intent.moves)])
-    objects = Objects(repository)
 
     def landed(move: MoveRef, head: Oid) -> bool:
-        return NULL not in (move.new, head) and objects.contains(head, move.new)
+        return NULL not in (move.new, head) and repository.contains(head, move.new)
 
+    repository.write_pack([*objects, *intent.commits])
     try:
-        roll_forward(repository, intent.moves, landed)
+        repository.roll_forward(intent.marker, intent.moves, landed)
     except (RefMoved, BrokenRef):
         return Fate.ALARM
     return Fate.LANDED

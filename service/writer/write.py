@@ -11,15 +11,13 @@ The caller holds the repository's lease and has committed the intent.
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from service.contract.data import NULL, Oid
-from service.contract.plan import Manifest, Plan
+from service.contract.plan import Line, Manifest, Plan
 from service.contract.world import Store
 from service.repositories.objects import Staged, manifest_lines
-from service.repositories.packs import write_pack
-from service.repositories.refs import RefTransaction
 from service.writer.intent import Intent
+from service.writer.ports import Repository
 
 Step = Callable[[str], None]
 """Called with the name of each step that was just done; production does nothing with it."""
@@ -35,15 +33,18 @@ def manifests(store: Store, plan: Plan) -> tuple[Manifest, ...]:
         *((new.id, new.parents[0] if new.parents else NULL, new.id) for new in plan.build),
         *((move.ref, move.old, move.new) for move in plan.effects),
     ]
-    return tuple(
-        Manifest(of=name, old=old, lines=manifest_lines(store, _tree(store, old), _tree(store, new)))
-        for name, old, new in pairs
-    )
+    known: dict[tuple[Oid | None, Oid | None], tuple[Line, ...]] = {}  # a commit and its ref's move differ in the same
+    found = []
+    for name, old, new in pairs:
+        trees = (_tree(store, old), _tree(store, new))
+        if trees not in known:
+            known[trees] = manifest_lines(store, *trees)
+        found.append(Manifest(of=name, old=old, lines=known[trees]))
+    return tuple(found)
 
 
 def write(
-    repository: Path,
-    store: Store,
+    repository: Repository,
     plan: Plan,
     reviewed: Sequence[Manifest],
     objects: Sequence[Staged],
@@ -58,12 +59,12 @@ def write(
         LockHeld: another hand holds a ref's lock; to be tried again.
         OSError: the disk refused; to be tried again.
     """
-    if manifests(store, plan) != tuple(reviewed):
+    if manifests(repository.store(plan, objects), plan) != tuple(reviewed):
         raise ManifestDiffers
     step("compared")
-    write_pack(repository, [*objects, *intent.commits])
+    repository.write_pack([*objects, *intent.commits])
     step("packed")
-    transaction = RefTransaction(repository, intent.marker, intent.moves)
+    transaction = repository.ref_steps(intent.marker, intent.moves)
     try:
         transaction.lock()
         step("locked")

@@ -8,6 +8,7 @@ from sqlalchemy import select
 from service.grants.manage import add_membership, change_state
 from service.grants.tables import membership
 from service.kit.errors import Code, Refusal
+from service.proposals.store import ProposalStore
 from tests.stage import House, git
 
 pytestmark = pytest.mark.anyio
@@ -135,7 +136,7 @@ async def test_the_sweep_expires_what_is_due_and_nothing_else(house: House) -> N
     due, waiting = await house.propose(), await house.propose()
     await age(house, due)
     for shown in (due, waiting):
-        await expire(house.stage.writer_db, system(house.tenant), _id(shown))
+        await expire(ProposalStore(house.stage.writer_db, house.stage.storage), system(house.tenant), _id(shown))
     assert (await house.read(due))["status"] == "expired"
     assert (await house.read(waiting))["status"] == "pending"
 

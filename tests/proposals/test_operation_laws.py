@@ -22,8 +22,8 @@ from service.proposals.planning import (
     load_pins,
     load_plan,
     plan_proposal,
-    reopen,
 )
+from service.repositories.bare import BareRepository
 from service.repositories.objects import decode
 from service.writer.intent import seal
 from service.writer.provenance import Trailers
@@ -305,9 +305,8 @@ def not_shown(plan: Plan, card: ReviewCard, manifests: tuple[Manifest, ...]) -> 
 def execute(here: Scene, planned: Planned) -> None:
     plan = load_plan(planned.plan)
     sealed = seal(plan, COMMITTER, Trailers(PROPOSAL, "olive@example.org", UUID(int=1), planned.digest))
-    store = reopen(here.repository, plan, planned.objects)
     reviewed = load_manifests(planned.manifest)
-    write(here.repository, store, plan, reviewed, decode(planned.objects), sealed, lambda _name: None)
+    write(BareRepository(here.repository), plan, reviewed, decode(planned.objects), sealed, lambda _name: None)
     assert sealed.marker[1] != NULL
 
 

@@ -13,7 +13,7 @@ import pytest
 from service.contract.data import NULL, Entry, Oid
 from service.contract.plan import MoveRef
 from service.repositories.objects import Staged, Staging, build_commit
-from service.repositories.packs import flush_again, write_pack
+from service.repositories.packs import write_pack
 from service.repositories.refs import RefTransaction, read_ref, remove_leftover_locks, roll_forward
 
 AUTHOR = b"Claude (conn-1) <conn-1@placet.example> 1700000000 +0000"
@@ -110,5 +110,5 @@ def _recover(repository: Path, objects: tuple[Staged, ...], marker: str, moves: 
         assert [read_ref(repository, move.ref) for move in moves] == [move.old for move in moves]
         _steps(repository, objects, RefTransaction(repository, (marker, objects[-1].oid), moves))
     else:
-        flush_again(repository, [marker, *(move.ref for move in moves)])
-        roll_forward(repository, moves, lambda *_: False)
+        write_pack(repository, objects)
+        roll_forward(repository, (marker, objects[-1].oid), moves, lambda *_: False)

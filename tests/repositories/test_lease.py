@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.repositories.git import Call, run, started
-from service.repositories.lease import Lease, LeaseBusy, lease_file, read_mark
+from service.repositories.lease import Lease, LeaseBusy, lease_file
 
 
 def test_the_lease_is_held_by_one_and_the_file_stays(repository: Path) -> None:
@@ -52,12 +52,13 @@ def test_a_child_without_the_descriptor_does_not_keep_it(repository: Path) -> No
 
 
 def test_the_mark_outlives_its_holder_and_a_shorter_one_replaces_it(repository: Path) -> None:
-    assert read_mark(repository) == b""
     with Lease.acquire(repository, 0) as lease:
+        assert lease.read() == b""
         lease.mark(b'{"proposal": "a long one"}')
         lease.mark(b'{"proposal": "1"}')
-    assert read_mark(repository) == b'{"proposal": "1"}'
     with Lease.acquire(repository, 0) as lease:
+        assert lease.read() == b'{"proposal": "1"}'
         lease.clear()
-    assert read_mark(repository) == b""
+    with Lease.acquire(repository, 0) as lease:
+        assert lease.read() == b""
     run(Call(repository, ("rev-parse", "--is-bare-repository"), seconds=10))

@@ -19,7 +19,7 @@ from service.repositories.objects import (
     manifest_lines,
     staged,
 )
-from service.repositories.packs import flush_again, write_pack
+from service.repositories.packs import write_pack
 from service.repositories.reading import BadObject, Kind, Objects
 
 AUTHOR = b"Claude (conn-1) <conn-1@placet.example> 1700000000 +0000"
@@ -287,7 +287,6 @@ def test_a_pack_passes_git_and_may_be_written_again(repository: Path, git: Calla
     git(repository, "verify-pack", f"objects/pack/{name}.idx")
     assert git(repository, "fsck", "--strict", "--no-dangling") == b""
     assert Objects(repository).blob(objects[7].oid) == objects[7].content
-    flush_again(repository, ("refs/heads/main", "refs/proposals/1"))
 
 
 def test_a_pack_without_its_index_is_not_there_and_writing_it_again_completes_it(

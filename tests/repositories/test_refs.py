@@ -358,7 +358,7 @@ def test_killed_after_any_step_recovery_ends_in_one_of_two_states(
         _run(RefTransaction(base.path, (MARKER, base.new), moves))
     else:
         assert read_ref(base.path, MARKER) == base.new
-        assert roll_forward(base.path, moves, _never) == (moves if step == "commit_marker" else ())
+        assert roll_forward(base.path, (MARKER, base.new), moves, _never) == (moves if step == "commit_marker" else ())
     assert [read_ref(base.path, move.ref) for move in (*moves,)] == [move.new for move in moves]
     assert _locks(base.path) == []
     assert git(base.path, "fsck", "--strict", "--no-dangling") == b""
@@ -373,19 +373,20 @@ def test_killed_within_a_deletion_it_is_finished(base: Base, git: Callable, monk
     monkeypatch.undo()
     assert read_ref(base.path, "refs/heads/other") == base.old
     assert remove_leftover_locks(base.path) == ("refs/heads/other.lock",)
-    assert roll_forward(base.path, moves, _never) == moves[:1]
+    assert roll_forward(base.path, (MARKER, base.old), moves, _never) == moves[:1]
     assert read_ref(base.path, "refs/heads/other") == NULL
 
 
 def test_a_ref_that_is_elsewhere_stops_the_roll_forward_unless_it_landed(base: Base, grow: Callable) -> None:
     moves = (_move("refs/heads/made", NULL, base.old), _move(MAIN, base.old, base.new))
-    _run(RefTransaction(base.path, None, moves[1:]))
+    marker = (MARKER, base.new)
+    _run(RefTransaction(base.path, marker, moves[1:]))
     tip = grow({"a": b"3\n"}, base.new)
     with pytest.raises(RefMoved) as caught:
-        roll_forward(base.path, moves, _never)
+        roll_forward(base.path, marker, moves, _never)
     assert (caught.value.ref, caught.value.head) == (MAIN, tip)
     assert read_ref(base.path, "refs/heads/made") == NULL
-    assert roll_forward(base.path, moves, lambda move, head: (move.ref, head) == (MAIN, tip)) == moves[:1]
+    assert roll_forward(base.path, marker, moves, lambda move, head: (move.ref, head) == (MAIN, tip)) == moves[:1]
 
 
 def test_everything_a_dead_writer_leaves_is_removed_and_nothing_else(base: Base, git: Callable) -> None:

@@ -20,8 +20,8 @@ from service.proposals.planning import (
     load_pins,
     load_plan,
     plan_proposal,
-    reopen,
 )
+from service.repositories.bare import BareRepository
 from service.repositories.objects import decode
 from service.tools.propose.propose_file_import import OPERATION, FileImport
 from service.tools.validation import errors_of, refuse
@@ -70,9 +70,13 @@ def land(repository: Path, *files: Json, **more: Any) -> Planned:
     what = load_plan(planned.plan)
     committer = b"O <o@example.org> 1700000100 +0000"
     sealed = seal(what, committer, Trailers(uuid4(), "o@example.org", UUID(int=1), planned.digest))
-    store = reopen(repository, what, planned.objects)
     write(
-        repository, store, what, load_manifests(planned.manifest), decode(planned.objects), sealed, lambda _name: None
+        BareRepository(repository),
+        what,
+        load_manifests(planned.manifest),
+        decode(planned.objects),
+        sealed,
+        lambda _name: None,
     )
     assert git(repository, "fsck", "--strict", "--no-dangling") == b""
     return planned
@@ -398,7 +402,7 @@ def test_a_repository_with_any_branch_gets_no_second_root(tmp_path: Path) -> Non
     make_repository(empty, None)
     late = plan(empty, ask({"path": "b", "content": "b\n"}, branch="dev"))
     land(empty, {"path": "README.md", "content": "# New\n"}, branch="trunk")
-    assert broken_pin(empty, load_pins(late.pins)) is not None
+    assert broken_pin(BareRepository(empty), load_pins(late.pins)) is not None
     assert refused(empty, {"path": "x", "content": "x"}, branch="main").code is Code.BRANCH_MISSING
 
 

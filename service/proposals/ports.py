@@ -1,0 +1,178 @@
+"""What the life of a proposal asks of its database, as values and Protocols. `store.py` answers with PostgreSQL.
+
+Deciding and executing see nothing else, so that the same code runs where crashes, lost answers and interleavings are
+made by a seed.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol, TypeVar
+from uuid import UUID
+
+from service.contract.answers import State
+from service.contract.data import Json
+from service.contract.plan import MoveRef
+from service.grants.standing import Standing
+from service.kit.actor import Actor
+from service.repositories.placement import Place
+from service.writer.intent import Intent
+
+T = TypeVar("T")
+Verdict = Literal["approve", "decline"]
+Kind = Literal["execute", "expire"]
+"""What a worker may have to do with a proposal."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A proposal as it is stored; texts are canonical JSON. `expired` is by the database's clock."""
+
+    id: UUID
+    repository: UUID
+    connection: UUID
+    state: State
+    digest: str
+    pins: str
+    plan: str
+    card: str
+    manifest: str
+    outcome: str | None
+    expired: bool
+
+
+@dataclass(frozen=True)
+class Approved:
+    """An approved proposal with what its execution needs: staged objects, committer line, who approved."""
+
+    proposal: Stored
+    objects: bytes
+    committer: bytes
+    approver: UUID
+
+
+@dataclass(frozen=True)
+class Work:
+    """Where a proposal's work is to be done."""
+
+    state: State
+    repository: UUID
+    place: Place
+
+
+@dataclass(frozen=True)
+class StoredIntent:
+    """An intent that was committed, with the staged objects, how often it was tried, and for how many seconds."""
+
+    intent: Intent
+    objects: bytes
+    attempts: int
+    age: float
+
+
+@dataclass(frozen=True)
+class Decision:
+    """An owner's yes or no; `committer` and `at` are fixed by it."""
+
+    proposal: UUID
+    person: UUID
+    session: UUID | None
+    verdict: Verdict
+    digest: str
+    acknowledged: Sequence[str]
+    note: str
+    committer: bytes
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Change:
+    """One move of a proposal's state; `when` compares its expiry with the database's clock as the move is made."""
+
+    proposal: UUID
+    source: State
+    target: State
+    outcome: Json | None = None
+    when: Literal["always", "in time", "expired"] = "always"
+
+
+class Tx(Protocol):
+    """A transaction bound to one tenant: all of it is committed, or none. READ COMMITTED."""
+
+    @property
+    def tenant(self) -> UUID:
+        """Whose rows these are."""
+
+    async def find(self, proposal_id: UUID, *, lock: bool = False) -> Stored | None:
+        """A proposal; `lock` keeps every other change of it waiting until this transaction ends."""
+
+    async def approved(self, proposal_id: UUID) -> Approved | None:
+        """An approved proposal, locked; None when it is in any other state."""
+
+    async def work(self, proposal_id: UUID) -> Work | None:
+        """A proposal's state and place."""
+
+    async def place(self, repository_id: UUID) -> Place:
+        """Where a repository lies. Raises NOT_FOUND."""
+
+    async def executing(self, repository_id: UUID) -> Sequence[UUID]:
+        """The proposals of a repository that are past the point of no return and not at their end."""
+
+    async def stand(
+        self, connection_id: UUID, repository_id: UUID, approver: UUID | None = None, *, lock: bool = False
+    ) -> Standing:
+        """What a proposal hangs on; see `grants.standing.stand`."""
+
+    async def change(self, what: Change) -> bool:
+        """Move a state if it is as `what` says; False when it is not. Who waits for an end is woken."""
+
+    async def record(self, decision: Decision) -> None:
+        """Store a decision."""
+
+    async def queue(self, proposal_id: UUID, repository_id: UUID) -> None:
+        """Ask a writer to execute a proposal, and wake one when this commits."""
+
+    async def forget(self, proposal_id: UUID, *kinds: Kind) -> None:
+        """Take work on a proposal out of the queue."""
+
+    async def postpone(self, proposal_id: UUID, seconds: float | None = None) -> None:
+        """Execute later: after so many seconds, or after a pause that grows with every claim, a minute at most."""
+
+    async def store_intent(self, proposal_id: UUID, epoch: int, intent: Intent) -> None:
+        """Store what will be written, or store it again and count one more attempt."""
+
+    async def intent(self, proposal_id: UUID) -> StoredIntent | None:
+        """What was stored."""
+
+    async def uncount(self, proposal_id: UUID) -> None:
+        """The last attempt was none: the disk refused it."""
+
+    async def record_moves(self, proposal_id: UUID, repository_id: UUID, moves: Sequence[MoveRef]) -> None:
+        """Store that these refs moved."""
+
+    def append(self, actor: Actor, kind: str, subject: str, **details: Any) -> None:
+        """Have a ledger entry written at the commit."""
+
+
+class Store(Protocol):
+    """The database of one process."""
+
+    def bound(self, tenant: UUID) -> AbstractAsyncContextManager[Tx]:
+        """A transaction; commits at the end, rolls back on any exception."""
+
+    async def repeat(self, tenant: UUID, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """Do the whole of `work` in one transaction, again where PostgreSQL broke a deadlock."""
+
+
+class Waits(Protocol):
+    """Wait for the end of a proposal."""
+
+    async def until(self, proposal_id: str, look: Callable[[], Awaitable[T | None]], seconds: float) -> T | None:
+        """Look until something is found or the time is over; None then."""
+
+
+class InThread(Protocol):
+    """Run something that blocks where it holds up nobody."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T: ...

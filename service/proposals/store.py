@@ -1,0 +1,205 @@
+"""The store of proposals on PostgreSQL. Each method is one statement, because an approval is a chain of them."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+from sqlalchemy import ColumnElement, Row, Select, delete, func, select, true, update
+from sqlalchemy.dialects.postgresql import insert
+
+from service.contract.data import Oid
+from service.contract.plan import MoveRef
+from service.grants.standing import Standing, stand
+from service.kit.actor import Actor
+from service.kit.canonical import canonical
+from service.kit.database import Bound, Database
+from service.ledger.append import append
+from service.ledger.tables import ref_move
+from service.proposals.ports import Approved, Change, Decision, Kind, Stored, StoredIntent, Tx, Work
+from service.proposals.states import DONE, FINAL, WORK
+from service.proposals.tables import decision, intent, proposal, staging, work_queue
+from service.repositories.objects import decode, encode
+from service.repositories.placement import Place, Storage
+from service.repositories.tables import placement
+from service.writer.intent import Intent, marker_ref
+
+T = TypeVar("T")
+PAUSE_MOST = 60
+"""Seconds between two tries of a proposal that waits for a disk."""
+
+_STORED = (
+    proposal.c.id,
+    proposal.c.repository,
+    proposal.c.connection,
+    proposal.c.state,
+    proposal.c.digest,
+    proposal.c.pins,
+    proposal.c.plan,
+    proposal.c.card,
+    proposal.c.manifest,
+    proposal.c.outcome,
+    (proposal.c.expires_at <= func.clock_timestamp()).label("expired"),
+)
+_WHEN: dict[str, ColumnElement[bool]] = {
+    "always": true(),
+    "in time": proposal.c.expires_at > func.clock_timestamp(),
+    "expired": proposal.c.expires_at <= func.clock_timestamp(),
+}
+
+
+@dataclass(frozen=True)
+class ProposalStore:
+    """The store of one process."""
+
+    database: Database
+    storage: Storage
+
+    @asynccontextmanager
+    async def bound(self, tenant: UUID) -> AsyncIterator[Tx]:
+        """A transaction; commits at the end, rolls back on any exception."""
+        async with self.database.bound(tenant) as tx:
+            yield ProposalTx(tx, self.storage)
+
+    async def repeat(self, tenant: UUID, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """Do the whole of `work` in one transaction, again where PostgreSQL broke a deadlock."""
+        return await self.database.repeat(tenant, lambda tx: work(ProposalTx(tx, self.storage)))
+
+
+@dataclass(frozen=True)
+class ProposalTx:
+    """A transaction on PostgreSQL; see `ports.Tx`."""
+
+    bound: Bound
+    storage: Storage
+
+    @property
+    def tenant(self) -> UUID:
+        return self.bound.tenant
+
+    async def find(self, proposal_id: UUID, *, lock: bool = False) -> Stored | None:
+        statement = select(*_STORED).where(proposal.c.id == proposal_id)
+        row = await self._one(statement.with_for_update(key_share=True) if lock else statement)
+        return None if row is None else Stored(*tuple(row))
+
+    async def approved(self, proposal_id: UUID) -> Approved | None:
+        row = await self._one(
+            select(*_STORED, staging.c.objects, decision.c.committer, decision.c.person)
+            .join(staging, (staging.c.tenant == proposal.c.tenant) & (staging.c.proposal == proposal.c.id))
+            .join(decision, (decision.c.tenant == proposal.c.tenant) & (decision.c.proposal == proposal.c.id))
+            .where(proposal.c.id == proposal_id, proposal.c.state == "approved")
+            .with_for_update(of=proposal)
+        )
+        return None if row is None else Approved(Stored(*row[: len(_STORED)]), *row[len(_STORED) :])
+
+    async def work(self, proposal_id: UUID) -> Work | None:
+        row = await self._one(
+            select(proposal.c.state, proposal.c.repository, placement.c.shard, placement.c.epoch)
+            .join(
+                placement,
+                (placement.c.tenant == proposal.c.tenant) & (placement.c.repository == proposal.c.repository),
+            )
+            .where(proposal.c.id == proposal_id)
+        )
+        if row is None:
+            return None
+        path = self.storage.path(row.shard, self.tenant, row.repository)
+        return Work(row.state, row.repository, Place(path, row.epoch))
+
+    async def place(self, repository_id: UUID) -> Place:
+        return await self.storage.place(self.bound, repository_id)
+
+    async def executing(self, repository_id: UUID) -> Sequence[UUID]:
+        mine = (proposal.c.repository == repository_id) & (proposal.c.state == "executing")
+        return list((await self.bound.execute(select(proposal.c.id).where(mine))).scalars())
+
+    async def stand(
+        self, connection_id: UUID, repository_id: UUID, approver: UUID | None = None, *, lock: bool = False
+    ) -> Standing:
+        return await stand(self.bound, connection_id, repository_id, approver, lock=lock)
+
+    async def change(self, what: Change) -> bool:
+        values: dict[str, Any] = {"state": what.target}
+        if what.target in FINAL:
+            values["ended_at"] = func.clock_timestamp()
+        if what.outcome is not None:
+            values["outcome"] = canonical(what.outcome).decode()
+        guarded = update(proposal).where(proposal.c.id == what.proposal, proposal.c.state == what.source)
+        told = func.pg_notify(DONE, str(what.proposal)) if what.target in FINAL else proposal.c.id
+        moved = await self.bound.execute(guarded.where(_WHEN[what.when]).values(**values).returning(told))
+        return len(moved.all()) == 1
+
+    async def record(self, one: Decision) -> None:
+        await self.bound.execute(
+            insert(decision).values(
+                tenant=self.tenant,
+                proposal=one.proposal,
+                person=one.person,
+                session=one.session,
+                verdict=one.verdict,
+                digest=one.digest,
+                acknowledged=canonical(list(one.acknowledged)).decode(),
+                note=one.note,
+                committer=one.committer,
+                decided_at=one.at,
+            )
+        )
+
+    async def queue(self, proposal_id: UUID, repository_id: UUID) -> None:
+        row = {"kind": "execute", "tenant": self.tenant, "subject": proposal_id, "repository": repository_id}
+        await self.bound.execute(insert(work_queue).values(**row).returning(func.pg_notify(WORK, str(proposal_id))))
+
+    async def forget(self, proposal_id: UUID, *kinds: Kind) -> None:
+        await self.bound.execute(delete(work_queue).where(self._queued(proposal_id, *kinds)))
+
+    async def postpone(self, proposal_id: UUID, seconds: float | None = None) -> None:
+        grown = func.least(PAUSE_MOST, func.power(2, func.least(work_queue.c.attempts, 10)))
+        pause = func.make_interval(0, 0, 0, 0, 0, 0, grown) if seconds is None else timedelta(seconds=seconds)
+        later = update(work_queue).where(self._queued(proposal_id, "execute"))
+        await self.bound.execute(later.values(due=func.clock_timestamp() + pause))
+
+    def _queued(self, proposal_id: UUID, *kinds: Kind) -> ColumnElement[bool]:
+        queued = work_queue.c
+        return queued.kind.in_(kinds) & (queued.tenant == self.tenant) & (queued.subject == proposal_id)
+
+    async def store_intent(self, proposal_id: UUID, epoch: int, sealed: Intent) -> None:
+        values = {
+            "epoch": epoch,
+            "moves": canonical([one.model_dump(mode="json") for one in sealed.moves]).decode(),
+            "commits": encode(sealed.commits),
+            "marker": sealed.marker[1],
+        }
+        stored = insert(intent).values(tenant=self.tenant, proposal=proposal_id, **values)
+        again = {**values, "attempts": intent.c.attempts + 1}
+        await self.bound.execute(stored.on_conflict_do_update(index_elements=["tenant", "proposal"], set_=again))
+
+    async def intent(self, proposal_id: UUID) -> StoredIntent | None:
+        age = func.extract("epoch", func.clock_timestamp() - intent.c.written_at).label("age")
+        own = (staging.c.tenant == intent.c.tenant) & (staging.c.proposal == intent.c.proposal)
+        row = await self._one(
+            select(intent, staging.c.objects, age).join(staging, own).where(intent.c.proposal == proposal_id)
+        )
+        if row is None:
+            return None
+        moves = tuple(MoveRef.model_validate(one) for one in json.loads(row.moves))
+        known = Intent(decode(row.commits), moves, (marker_ref(proposal_id), Oid(row.marker)))
+        return StoredIntent(known, row.objects, row.attempts, float(row.age))
+
+    async def uncount(self, proposal_id: UUID) -> None:
+        mine = update(intent).where(intent.c.proposal == proposal_id)
+        await self.bound.execute(mine.values(attempts=intent.c.attempts - 1))
+
+    async def record_moves(self, proposal_id: UUID, repository_id: UUID, moves: Sequence[MoveRef]) -> None:
+        same = {"tenant": self.tenant, "repository": repository_id, "actor": "writer", "proposal": proposal_id}
+        rows = [{**same, "id": uuid4(), "ref": one.ref, "old": one.old, "new": one.new} for one in moves]
+        await self.bound.execute(insert(ref_move), rows)
+
+    def append(self, actor: Actor, kind: str, subject: str, **details: Any) -> None:
+        append(self.bound, actor, kind, subject, **details)
+
+    async def _one(self, statement: Select[Any]) -> Row[Any] | None:
+        row: Row[Any] | None = (await self.bound.execute(statement)).one_or_none()
+        return row

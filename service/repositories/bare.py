@@ -1,0 +1,59 @@
+"""One bare repository on this host's disk, as the writer uses it (`writer/ports.py`)."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.contract.data import Oid
+from service.contract.plan import MoveRef, Plan
+from service.repositories.lease import Lease
+from service.repositories.objects import Staged, Staging
+from service.repositories.packs import write_pack
+from service.repositories.reading import Objects
+from service.repositories.refs import RefTransaction, list_refs, read_ref, remove_leftover_locks, roll_forward
+
+NOBODY = b"Placet <placet@localhost> 0 +0000"
+"""The author of a plan that builds no commit; it is never written."""
+
+
+@dataclass(frozen=True)
+class BareRepository:
+    """A repository by its folder."""
+
+    path: Path
+
+    def read_ref(self, name: str) -> Oid:
+        return read_ref(self.path, name)
+
+    def list_refs(self, prefix: str) -> list[tuple[str, Oid]]:
+        return list_refs(self.path, prefix)
+
+    @contextmanager
+    def lease(self, seconds: float) -> Iterator[Lease]:
+        with Lease.acquire(self.path, seconds) as lease:
+            yield lease
+
+    def remove_leftovers(self) -> tuple[str, ...]:
+        return remove_leftover_locks(self.path)
+
+    def store(self, plan: Plan, objects: Iterable[Staged]) -> Staging:
+        author = plan.build[0].author if plan.build else NOBODY
+        return Staging(self.path, author, objects=objects, drafts=plan.build)
+
+    def write_pack(self, objects: Iterable[Staged]) -> None:
+        write_pack(self.path, objects)
+
+    def ref_steps(self, marker: tuple[str, Oid], moves: Sequence[MoveRef]) -> RefTransaction:
+        return RefTransaction(self.path, marker, moves)
+
+    def roll_forward(
+        self, marker: tuple[str, Oid], moves: Sequence[MoveRef], landed: Callable[[MoveRef, Oid], bool]
+    ) -> tuple[MoveRef, ...]:
+        return roll_forward(self.path, marker, moves, landed)
+
+    def contains(self, tip: Oid, commit: Oid) -> bool:
+        return Objects(self.path).contains(tip, commit)
+
+    def message(self, commit: Oid) -> bytes:
+        return Objects(self.path).commit(commit).message
