@@ -20,11 +20,9 @@ from service.proposals.planning import (
     load_pins,
     load_plan,
     plan_proposal,
-    reopen,
 )
-from service.repositories.lease import Lease, read_mark
+from service.repositories.bare import BareRepository
 from service.repositories.objects import decode
-from service.repositories.refs import read_ref
 from service.tools.registry import ProposeEntry, discover
 from service.writer.intent import marker_ref, seal
 from service.writer.provenance import Trailers, author_line, committer_line
@@ -78,38 +76,37 @@ def no_step(_name: str) -> None:
     """Most measures are of the whole."""
 
 
-def execute(repository: Path, what: Submitted, step: Step) -> Oid:
+def execute(repository: Path, what: Submitted, step: Step, wait: float = LEASE_SECONDS) -> Oid:
     """From taking the lease to giving it back. Gives the commit.
 
     Raises:
         NotExecuted: somebody else had a hand in this repository.
+        LeaseBusy: somebody else held the lease for as long as was waited, in seconds.
     """
-    with Lease.acquire(repository, LEASE_SECONDS) as lease:
-        if read_mark(repository):
+    git = BareRepository(repository)
+    with git.lease(wait) as lease:
+        if lease.read():
             raise NotExecuted("the last holder of the lease died")
         lease.mark(b"held\n")
         step("leased")
-        commit = _write(repository, what, step)
+        commit = _write(git, what, step)
         lease.clear()
     step("cleared")
     return commit
 
 
-def _write(repository: Path, what: Submitted, step: Step) -> Oid:
+def _write(git: BareRepository, what: Submitted, step: Step) -> Oid:
     planned = what.planned
-    if read_ref(repository, marker_ref(what.id)) != NULL:
+    if git.read_ref(marker_ref(what.id)) != NULL:
         raise NotExecuted("it has a marker")
     step("marker looked up")
-    if broken_pin(repository, load_pins(planned.pins)):
+    if broken_pin(git, load_pins(planned.pins)):
         raise NotExecuted("a pin is broken")
     step("pins checked")
     committer = committer_line("Olive Owner", EMAIL, int(time.time()))
     intent = seal(load_plan(planned.plan), committer, Trailers(what.id, EMAIL, CONNECTION, planned.digest))
     step("sealed")
-    plan = load_plan(planned.plan)
-    store = reopen(repository, plan, planned.objects)
-    step("reopened")
-    reviewed, objects = load_manifests(planned.manifest), decode(planned.objects)
+    objects = decode(planned.objects)
     step("decoded")
-    write(repository, store, plan, reviewed, objects, intent, step)
+    write(git, load_plan(planned.plan), load_manifests(planned.manifest), objects, intent, step)
     return intent.marker[1]

@@ -12,12 +12,13 @@ from service import worker
 from service.bench.naive import NaiveExecute
 from service.bench.plumbing import Plumbing
 from service.contract.plan import Manifest, Plan
-from service.contract.world import Store
 from service.proposals import execute
+from service.repositories.bare import BareRepository
 from service.repositories.objects import Staged
 from service.repositories.reading import parse_commit
 from service.settings import read_settings
 from service.writer.intent import Intent
+from service.writer.ports import Repository
 from service.writer.write import Step
 
 
@@ -26,18 +27,20 @@ class NotTheSame(Exception):
 
 
 def write_by_plumbing(
-    repository: Path,
-    store: Store,
-    plan: Plan,  # noqa: ARG001  as the real one
+    repository: Repository,
+    plan: Plan,
     reviewed: Sequence[Manifest],
     objects: Sequence[Staged],
     intent: Intent,
     step: Step,
 ) -> None:
     """What `writer/write.write` does, by eight git processes. Its commit is the same to the last byte."""
+    if not isinstance(repository, BareRepository):
+        raise TypeError("git is a program that wants a folder")
+    store = repository.store(plan, objects)
     commit = parse_commit(intent.commits[0].oid, intent.commits[0].content)
     contents = {one.oid: one.content for one in objects if one.kind == "blob"}
-    folder = repository.with_suffix(".files")
+    folder = repository.path.with_suffix(".files")
     folder.mkdir(exist_ok=True)
     files: dict[str, Path] = {}
     for line in reviewed[0].lines:
@@ -46,7 +49,7 @@ def write_by_plumbing(
             raise NotTheSame("a measure only writes files")
         where = files[line.path.decode()] = folder / entry.oid
         where.write_bytes(contents[entry.oid])
-    plumbing = Plumbing(repository, folder / f"index-{os.getpid()}", commit.author, commit.committer)
+    plumbing = Plumbing(repository.path, folder / f"index-{os.getpid()}", commit.author, commit.committer)
     if plumbing(files, commit.message.decode(), intent.marker[0], intent.moves[0].ref) != intent.marker[1]:
         raise NotTheSame("the plumbing made another commit")
     for where in files.values():

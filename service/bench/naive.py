@@ -8,20 +8,13 @@ import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from uuid import UUID, uuid4
-
-from sqlalchemy import Row, select
+from uuid import UUID
 
 from service.contract.data import Oid
-from service.contract.plan import MoveRef, Plan
-from service.grants.standing import stand
-from service.kit.database import Bound
-from service.ledger.tables import ref_move
 from service.proposals.decide import wanted
 from service.proposals.execute import Execute
 from service.proposals.planning import load_plan
-from service.proposals.tables import decision, proposal, staging
+from service.proposals.ports import Approved, Tx
 from service.repositories.durable import flush, write_new
 from service.repositories.objects import decode
 from service.repositories.packs import write_pack
@@ -37,19 +30,27 @@ class NaiveExecute(Execute):
 
     async def __call__(self, tenant: UUID, proposal_id: UUID) -> bool:
         """Commit where the branch is where it was, say stale where it is not."""
-        async with self.database.bound(tenant) as tx:
-            row = await _approved(tx, proposal_id)
-            if row is None:
+        job = await self._job(tenant, proposal_id)
+        if job is None:
+            return True
+        async with self.store.bound(tenant) as tx:
+            approved = await tx.approved(proposal_id)
+            if approved is None:
                 return True
-            place = await self.storage.place(tx, row.repository)
-            (await stand(tx, row.connection, row.repository)).check(wanted(row))
-        plan = load_plan(row.plan)
-        trailers = Trailers(proposal_id, committer_email(row.committer), row.connection, row.digest)
-        commit = commit_naively(place.path, plan, row.objects, trailers, row.committer, self.step)
+            stored = approved.proposal
+            standing = await tx.stand(stored.connection, stored.repository, approved.approver)
+            standing.check(wanted(stored.plan, stored.manifest))
+        move = load_plan(stored.plan).effects[0]
+        commit = commit_naively(job.place.path, approved, self.step)
         if commit is None:
-            stale = {"code": "stale", "ref": plan.effects[0].ref, "head": read_ref(place.path, plan.effects[0].ref)}
-            return await self._end(tenant, proposal_id, "approved", "stale", stale)
-        await self.database.repeat(tenant, lambda tx: self._record(tx, row, plan.effects[0], commit))
+            stale = {"code": "stale", "ref": move.ref, "head": job.git.read_ref(move.ref)}
+            return await self._end(job, "approved", "stale", stale)
+
+        async def record(tx: Tx) -> None:
+            await self._close(tx, job, "approved", "executed", {"code": "executed", "commit": commit})
+            await tx.record_moves(proposal_id, job.repository, [move.model_copy(update={"new": commit})])
+
+        await self.store.repeat(tenant, record)
         self.step("recorded")
         return True
 
@@ -57,46 +58,22 @@ class NaiveExecute(Execute):
         """There is nothing to recover by."""
         return True
 
-    async def _record(self, tx: Bound, row: Row[Any], move: MoveRef, commit: Oid) -> None:
-        await tx.execute(
-            ref_move.insert().values(
-                tenant=row.tenant,
-                id=uuid4(),
-                repository=row.repository,
-                ref=move.ref,
-                old=move.old,
-                new=commit,
-                actor="writer",
-                proposal=row.id,
-            )
-        )
-        await self._close(tx, row.id, "approved", "executed", {"code": "executed", "commit": commit})
 
-
-def commit_naively(
-    repository: Path, plan: Plan, objects: bytes, trailers: Trailers, committer: bytes, step: Step
-) -> Oid | None:
+def commit_naively(repository: Path, approved: Approved, step: Step) -> Oid | None:
     """The Git part: look, then leap. Gives the commit, or None where the branch has moved."""
+    stored = approved.proposal
+    plan = load_plan(stored.plan)
     ref = plan.effects[0].ref
     if read_ref(repository, ref) != plan.effects[0].old:
         return None
     step("compared")
-    sealed = seal(plan, _now(committer), trailers)
-    write_pack(repository, [*decode(objects), *sealed.commits])
+    trailers = Trailers(stored.id, committer_email(approved.committer), stored.connection, stored.digest)
+    sealed = seal(plan, _now(approved.committer), trailers)
+    write_pack(repository, [*decode(approved.objects), *sealed.commits])
     step("packed")
     _set_ref(repository / ref, sealed.moves[0].new)
     step("moved")
     return sealed.moves[0].new
-
-
-async def _approved(tx: Bound, proposal_id: UUID) -> Row[Any] | None:
-    found = await tx.execute(
-        select(proposal, staging.c.objects, decision.c.committer, decision.c.person)
-        .join(staging, (staging.c.tenant == proposal.c.tenant) & (staging.c.proposal == proposal.c.id))
-        .join(decision, (decision.c.tenant == proposal.c.tenant) & (decision.c.proposal == proposal.c.id))
-        .where(proposal.c.id == proposal_id, proposal.c.state == "approved")
-    )
-    return found.one_or_none()
 
 
 def _now(committer: bytes) -> bytes:
