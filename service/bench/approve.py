@@ -31,7 +31,7 @@ _GROWTH_MOST = 1.5
 _NOTE = (
     "Medians, in one run with the ways taking turns. ours: from the lease to giving it back, the proposal submitted "
     "before. ours with planning: the same, with what submit did. plumbing: eight git processes on files that lie "
-    "there, its index not flushed. floor: the bytes and flushes of ours less the lease's."
+    "there. floor: the bytes and the seven flushes of ours, and nothing else."
 )
 
 

@@ -19,14 +19,15 @@ def cost(folder: Path, runs: int = RUNS, n: int = N) -> Results:
 
     async def measure() -> list[dict[str, object]]:
         async with stand(folder / "service") as it:
-            return [await _run(it, mode, number, n) for number in range(1, runs + 1) for mode in MODES]
+            return [await run(it, mode, number, n) for number in range(1, runs + 1) for mode in MODES]
 
     return Results(
         "Cost", asyncio.run(measure()), note=f"Medians over HTTP, n = {n}, 1 file of 10 KB in {FILES} files."
     )
 
 
-async def _run(it: Stand, mode: Kind, number: int, n: int) -> dict[str, object]:
+async def run(it: Stand, mode: Kind, number: int, n: int) -> dict[str, object]:
+    """One run of one mode: a line of the table."""
     where, times = await it.add(FILES), Times()
     async with it.writer(mode):
         for turn in range(n + _WARM):

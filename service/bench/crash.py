@@ -26,7 +26,7 @@ def crash(folder: Path, runs: int = RUNS, trials: int = TRIALS) -> Results:
 
     async def measure() -> list[dict[str, object]]:
         async with stand(folder / "service") as it:
-            return [await _run(it, mode, number, trials) for number in range(1, runs + 1) for mode in MODES]
+            return [await run(it, mode, number, trials) for number in range(1, runs + 1) for mode in MODES]
 
     note = (
         "The executors are killed (SIGKILL) at a random time after the click, the writer starts others, what they had "
@@ -35,7 +35,8 @@ def crash(folder: Path, runs: int = RUNS, trials: int = TRIALS) -> Results:
     return Results("Crash", asyncio.run(measure()), note=note)
 
 
-async def _run(it: Stand, mode: Kind, number: int, trials: int) -> dict[str, object]:
+async def run(it: Stand, mode: Kind, number: int, trials: int) -> dict[str, object]:
+    """One run of one mode: a line of the table."""
     where, tally, chance = await it.add(FILES), Tally(), random.Random(f"{mode} {number}")  # noqa: S311  when to kill
     async with it.writer(mode) as (hand,):
         usual = await _usual(it, where)

@@ -89,7 +89,11 @@ def execute(repository: Path, what: Submitted, step: Step, wait: float = LEASE_S
             raise NotExecuted("the last holder of the lease died")
         lease.mark(b"held\n")
         step("leased")
-        commit = _write(git, what, step)
+        try:
+            commit = _write(git, what, step)
+        except NotExecuted:  # and nothing was begun
+            lease.clear()
+            raise
         lease.clear()
     step("cleared")
     return commit

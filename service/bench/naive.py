@@ -41,7 +41,7 @@ class NaiveExecute(Execute):
             standing = await tx.stand(stored.connection, stored.repository, approved.approver)
             standing.check(wanted(stored.plan, stored.manifest))
         move = load_plan(stored.plan).effects[0]
-        commit = commit_naively(job.place.path, approved, self.step)
+        commit = commit_naively(job.place.path, approved, int(time.time()), self.step)
         if commit is None:
             stale = {"code": "stale", "ref": move.ref, "head": job.git.read_ref(move.ref)}
             return await self._end(job, "approved", "stale", stale)
@@ -59,26 +59,25 @@ class NaiveExecute(Execute):
         return True
 
 
-def commit_naively(repository: Path, approved: Approved, step: Step) -> Oid | None:
-    """The Git part: look, then leap. Gives the commit, or None where the branch has moved."""
+def commit_naively(repository: Path, approved: Approved, at: int, step: Step) -> Oid | None:
+    """The Git part: look, then leap. Gives the commit, or None where the branch has moved.
+
+    The committer's date is `at`, the clock of whoever writes, in seconds since 1970.
+    """
     stored = approved.proposal
     plan = load_plan(stored.plan)
     ref = plan.effects[0].ref
     if read_ref(repository, ref) != plan.effects[0].old:
         return None
     step("compared")
+    committer = approved.committer.rsplit(b" ", 2)[0] + b" %d +0000" % at
     trailers = Trailers(stored.id, committer_email(approved.committer), stored.connection, stored.digest)
-    sealed = seal(plan, _now(approved.committer), trailers)
+    sealed = seal(plan, committer, trailers)
     write_pack(repository, [*decode(approved.objects), *sealed.commits])
     step("packed")
     _set_ref(repository / ref, sealed.moves[0].new)
     step("moved")
     return sealed.moves[0].new
-
-
-def _now(committer: bytes) -> bytes:
-    """The same person at this moment, by the clock of whoever writes."""
-    return committer.rsplit(b" ", 2)[0] + b" %d +0000" % int(time.time())
 
 
 def _set_ref(path: Path, commit: Oid) -> None:

@@ -1,7 +1,7 @@
 """The classic way to commit without a working tree: eight git processes, from file contents to moved refs.
 
-It is given every advantage: processes start with vfork(2), the files lie on the disk already, and the index, which is
-thrown away, is not flushed. Objects and refs are, as the repository's configuration says.
+It is given what helps it: processes start with vfork(2), and the files lie on the disk already. It flushes what the
+configuration of our repositories says, which is everything.
 """
 
 import re
@@ -17,7 +17,6 @@ from service.contract.data import Oid
 from service.repositories.git import ENVIRONMENT
 
 GIT = shutil.which("git") or "git"
-_SETTINGS = ("-c", "core.fsync=all,-index")
 AUTHOR = b"Claude (conn-0123456789ab) <conn-0123456789ab@localhost> 1793520000 +0000"
 COMMITTER = b"Olive Owner <olive@example.org> 1793520000 +0000"
 _IDENTITY = re.compile(r"(.*) <(.*)> (\d+ [+-]\d{4})")
@@ -52,7 +51,7 @@ class Plumbing:
 
     def _git(self, *words: str, stdin: str = "") -> str:
         done = subprocess.run(
-            (GIT, f"--git-dir={self.repository}", *_SETTINGS, *words),
+            (GIT, f"--git-dir={self.repository}", *words),
             input=stdin,
             capture_output=True,
             text=True,

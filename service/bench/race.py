@@ -19,13 +19,14 @@ def race(folder: Path, runs: int = RUNS, trials: int = TRIALS) -> Results:
 
     async def measure() -> list[dict[str, object]]:
         async with stand(folder / "service") as it:
-            return [await _run(it, mode, number, trials) for number in range(1, runs + 1) for mode in MODES]
+            return [await run(it, mode, number, trials) for number in range(1, runs + 1) for mode in MODES]
 
     note = "Two proposals on one tip, approved at the same time over HTTP; a writer with two executors."
     return Results("Race", asyncio.run(measure()), note=note)
 
 
-async def _run(it: Stand, mode: Kind, number: int, trials: int) -> dict[str, object]:
+async def run(it: Stand, mode: Kind, number: int, trials: int) -> dict[str, object]:
+    """One run of one mode: a line of the table."""
     where, tally = await it.add(FILES), Tally()
     async with it.writer(mode):
         for trial in range(trials):

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing.pool import Pool
 from multiprocessing.synchronize import Barrier
 from os import sync
 from pathlib import Path
@@ -48,13 +49,18 @@ class Share:
 
 def saturate(folder: Path, files: Sequence[int] = FILES, seconds: float = SECONDS) -> Results:
     """Measure in `folder`: each way for so many seconds in each block."""
-    rows, targets = [], []
-    for size in files:
-        rates = _rates(folder, size, seconds)
-        factor = rates[OURS] / rates[PLUMBING]
-        rows.append({"files": size, **{f"{way}/s": round(one, 1) for way, one in rates.items()}, "factor": factor})
-        if size in _LEAST:
-            targets.append(Target(f"{size:,} files: ours over plumbing", factor, least=_LEAST[size]))
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(PROCESSES, _keep, (context.Barrier(PROCESSES),)) as pool:
+        rates = {size: _rates(pool, folder, size, seconds) for size in files}
+    factors = {size: one[OURS] / one[PLUMBING] for size, one in rates.items()}
+    rows = [
+        {"files": size, **{f"{way}/s": round(value, 1) for way, value in one.items()}, "factor": factors[size]}
+        for size, one in rates.items()
+    ]
+    known = factors.keys() & _LEAST.keys()
+    targets = [
+        Target(f"{size:,} files: ours over plumbing", factors[size], least=_LEAST[size]) for size in sorted(known)
+    ]
     return Results("Git parts a second, saturated", rows, targets, _NOTE)
 
 
@@ -63,7 +69,7 @@ def branches(way: str, block: int, seconds: float) -> list[str]:
     return [f"refs/heads/{way}-{block}-{number:05}" for number in range(max(1, int(PER_SECOND[way] * seconds)))]
 
 
-def _rates(folder: Path, files: int, seconds: float) -> dict[str, float]:
+def _rates(pool: Pool, folder: Path, files: int, seconds: float) -> dict[str, float]:
     project = folder / f"saturated-{files}.git"
     build(project, files)
     pack_refs(
@@ -75,18 +81,10 @@ def _rates(folder: Path, files: int, seconds: float) -> dict[str, float]:
         for way in PER_SECOND:
             sync()
             shares = [Share(way, made[f"{way}-{index}"], files, block, seconds) for index in range(PROCESSES)]
-            found[way] += _together(shares) / BLOCKS
+            found[way] += sum(pool.map(_work, shares, chunksize=1)) / BLOCKS  # they begin together
     for path in (project, *made.values()):
         rmtree(path)
     return found
-
-
-def _together(shares: Sequence[Share]) -> float:
-    """Approvals a second of all processes; they begin together."""
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(len(shares))
-    with context.Pool(len(shares), _keep, (barrier,)) as pool:
-        return sum(pool.map(_work, shares, chunksize=1))
 
 
 _barrier: Barrier

@@ -68,7 +68,7 @@ def serve(
 
     async def run() -> list[Results]:
         async with stand(folder / "service") as it:
-            return [await _one_by_one(it, folder, rounds), await _at_once(it, files, seconds, shards)]
+            return [await one_by_one(it, folder, rounds), await _at_once(it, files, seconds, shards)]
 
     return asyncio.run(run())
 
@@ -81,7 +81,8 @@ async def timed(times: Times, name: str, work: Awaitable[Any]) -> Any:
     return found
 
 
-async def _one_by_one(it: Stand, folder: Path, rounds: int) -> Results:
+async def one_by_one(it: Stand, folder: Path, rounds: int) -> Results:
+    """The calls of one approval after the other, so many times."""
     times, git = Times(), folder / "git.git"
     where = await it.add(FILES[0])
     await asyncio.to_thread(build, git, FILES[0])
@@ -117,8 +118,8 @@ def _check(answer: dict[str, Any], *, replayed: bool) -> None:
 
 async def _at_once(it: Stand, files: Sequence[int], seconds: float, shards: int) -> Results:
     kinds: tuple[Kind, ...] = ("ours", "plumbing")
-    loads = [await _load(it, kind, size, 1, 1, seconds) for size in files for kind in kinds]
-    loads.append(await _load(it, "ours", min(files), shards, WRITERS, seconds))
+    loads = [await load(it, kind, size, 1, 1, seconds) for size in files for kind in kinds]
+    loads.append(await load(it, "ours", min(files), shards, WRITERS, seconds))
     largest = max(
         (one.of_writer for one in loads if one.writer == "ours" and one.writers == 1), key=lambda one: one.pss
     )
@@ -133,7 +134,8 @@ async def _at_once(it: Stand, files: Sequence[int], seconds: float, shards: int)
     return Results("Many at once over HTTP", [one.row() for one in loads], targets, note)
 
 
-async def _load(it: Stand, kind: Kind, size: int, repositories: int, writers: int, seconds: float) -> Load:
+async def load(it: Stand, kind: Kind, size: int, repositories: int, writers: int, seconds: float) -> Load:
+    """Propose and approve for so many seconds in new repositories of this size."""
     projects, places = await _places(it, kind, size, repositories, seconds)
     stock: list[Proposed] = []
 

@@ -12,9 +12,11 @@ from rich.console import Console
 from service.bench import approve as git_part
 from service.bench import cost as costs
 from service.bench import crash as crashes
+from service.bench import past as pasts
 from service.bench import race as races
 from service.bench import saturate as saturated
 from service.bench import serve as served
+from service.bench import wear as worn
 from service.bench.machine import IN_MEMORY, describe, file_system
 from service.bench.results import Results, show
 from service.commands.options import as_json
@@ -116,3 +118,13 @@ def crash(scratch: Path, runs: int, trials: int) -> list[Results]:
 def cost(scratch: Path, runs: int, n: int) -> list[Results]:
     """What each call takes over HTTP, as it is and with a naive writer."""
     return [costs.cost(scratch, runs, n)]
+
+
+@bench.command
+@click.option("--rounds", type=click.IntRange(1), default=pasts.ROUNDS, show_default=True, help="How often each.")
+@click.option("--proposals", type=click.IntRange(1), default=pasts.ROWS[1], show_default=True, help="In the past.")
+@click.option("--markers", type=click.IntRange(1), default=worn.MARKERS, show_default=True, help="In a repository.")
+@measures
+def growth(scratch: Path, rounds: int, proposals: int, markers: int) -> list[Results]:
+    """Whether executions slow down with what lies behind: proposals in the database, markers in the repository."""
+    return [worn.markers(scratch, markers, rounds), pasts.past(scratch, (pasts.ROWS[0], proposals), rounds)]
