@@ -55,12 +55,20 @@ class Lease:
         """The mark that the holder before left; empty when all was in order."""
         return os.pread(self.fd, MARK_MOST, 0).partition(CLEAR)[0]
 
-    def mark(self, text: bytes) -> None:
-        """Say in the file who holds the lease and why. A torn mark is still a mark.
+    def mark(self, text: bytes, *, lasting: bool = False) -> None:
+        """Say in the file why the lease is held. A torn mark is still a mark.
 
-        It outlives the process, but is not flushed: after a loss of power every writer starts, and looks anyway.
+        It outlives the process; only a lasting one is flushed, since after a loss of power every writer starts, and
+        looks anyway.
+
+        Raises:
+            ValueError: it has more than MARK_MOST bytes, or a NUL.
         """
+        if len(text) > MARK_MOST or CLEAR in text:
+            raise ValueError("no mark")
         os.pwrite(self.fd, text + CLEAR, 0)
+        if lasting:
+            os.fsync(self.fd)
 
     def clear(self) -> None:
         """Take the mark away. It is not flushed: a mark that comes back costs one needless recovery."""

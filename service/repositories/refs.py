@@ -381,16 +381,16 @@ def _lock_path(repository: Path, ref: str) -> str:
 
 def roll_forward(
     repository: Path,
-    marker: tuple[str, Oid],
+    marker: tuple[str, Oid] | None,
     moves: Sequence[MoveRef],
     landed: Callable[[MoveRef, Oid], bool],
 ) -> tuple[MoveRef, ...]:
-    """Finish the moves of a transaction whose marker is there, and write and flush anew what was moved already.
+    """Finish the moves of a transaction past its commit point, and write and flush anew what was moved already.
 
     Args:
         repository: the bare repository's folder.
-        marker: the marker's name and id, as it is there.
-        moves: the intent's moves.
+        marker: the marker's name and id, as it is there; None where there is none.
+        moves: the transaction's moves.
         landed: whether a ref that is neither where it was nor where it should go has been there and moved on: the
             new id is an ancestor of the given one.
 
@@ -408,9 +408,8 @@ def roll_forward(
             raise RefMoved(move.ref, move.new, head)
     waiting = tuple(move for move, head in heads if head == move.old)
     done = [MoveRef(ref=move.ref, old=head, new=head) for move, head in heads if head == move.new]
-    transaction = RefTransaction(
-        repository, None, [*waiting, *done, MoveRef(ref=marker[0], old=marker[1], new=marker[1])]
-    )
+    again = [MoveRef(ref=name, old=oid, new=oid) for name, oid in filter(None, [marker])]
+    transaction = RefTransaction(repository, None, [*waiting, *done, *again])
     try:
         transaction.lock()
         transaction.verify()
