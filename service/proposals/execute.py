@@ -10,8 +10,8 @@ A crash anywhere leaves the row `executing` (or `approved`) and perhaps a marker
 """
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -22,7 +22,8 @@ from service.kit.actor import system
 from service.kit.errors import Code, Refusal
 from service.proposals.decide import stale_outcome, wanted
 from service.proposals.planning import broken_pin, load_manifests, load_pins, load_plan
-from service.proposals.ports import Approved, Change, Store, Tx
+from service.proposals.ports import Approved, Cause, Change, Store, Tx
+from service.proposals.push import record_push
 from service.proposals.states import LostRace, move
 from service.repositories.lease import LeaseBusy
 from service.repositories.objects import Staged, decode
@@ -31,6 +32,7 @@ from service.repositories.refs import LockHeld, RefConflict, RefMoved
 from service.writer.intent import Intent, marker_ref, seal
 from service.writer.ports import Lease, Repository
 from service.writer.provenance import Trailers, committer_email
+from service.writer.push import Journal, finish, read_journal
 from service.writer.reconcile import Fate, reconcile
 from service.writer.write import ManifestDiffers, Step, write
 
@@ -41,6 +43,7 @@ WAIT_SECONDS = 86_400
 """For how long a proposal waits for a disk that refuses, before it is given up."""
 LEASE_SECONDS = 2.0
 ALARM_SECONDS = 3_600
+HELD = b"held"
 # Why an approved proposal fails: a right that it hung on is gone.
 RIGHT_GONE = frozenset({Code.FORBIDDEN, Code.PROPOSALS_OFF, Code.POLICY_DENIED, Code.NOT_FOUND})
 
@@ -88,8 +91,8 @@ class Execute:
         if job is None:
             return True
         try:
-            with self._lease(job.git) as lease:
-                await self._take_over(lease, job)
+            suspect = job.state == "executing"  # a mark can be lost with the power
+            async with self.lease(tenant, job.repository, job.place, suspect=suspect) as lease:
                 ended = await self._run(job)
                 if ended:
                     lease.clear()
@@ -106,10 +109,8 @@ class Execute:
         """Finish what a dead holder of this repository's lease left. False: another process holds it."""
         async with self.store.bound(tenant) as tx:
             place = await tx.place(repository_id)
-        git = self.open(place.path)
         try:
-            with self._lease(git) as lease:
-                await self._recover(tenant, repository_id, git)
+            async with self.lease(tenant, repository_id, place, suspect=True) as lease:
                 lease.clear()
                 return True
         except LeaseBusy:
@@ -123,31 +124,65 @@ class Execute:
                 return None
         return _Job(tenant, proposal_id, work.state, work.repository, work.place, self.open(work.place.path))
 
-    @contextmanager
-    def _lease(self, git: Repository) -> Iterator[Lease]:
-        """Hold the lease. Its mark stays until all is in order, so whoever comes after a crash knows."""
-        with git.lease(LEASE_SECONDS) as lease:
+    @asynccontextmanager
+    async def lease(
+        self,
+        tenant: UUID,
+        repository_id: UUID,
+        place: Place,
+        seconds: float = LEASE_SECONDS,
+        *,
+        suspect: bool = False,
+    ) -> AsyncIterator[Lease]:
+        """Hold a repository's lease, after its recovery where the mark of the last holder is still there.
+
+        Whoever holds it clears the mark when all is in order; else the next holder knows.
+
+        Args:
+            tenant: whose repository it is.
+            repository_id: which.
+            place: where it lies.
+            seconds: how long to wait for another holder.
+            suspect: whether to recover without a mark too.
+
+        Raises:
+            LeaseBusy: another process holds it.
+            OSError: the disk refuses the recovery.
+        """
+        git = self.open(place.path)
+        with git.lease(seconds) as lease:
             self.holding(True)
             try:
+                mark = lease.read()
+                if mark or suspect:
+                    await self._recover(tenant, repository_id, place, mark)
+                lease.mark(HELD)
+                self.step("leased")
                 yield lease
             finally:
                 self.holding(False)
 
-    async def _take_over(self, lease: Lease, job: _Job) -> None:
-        if lease.read() or job.state == "executing":  # a mark can be lost with the power
-            await self._recover(job.tenant, job.repository, job.git)
-        lease.mark(b"held\n")
-        self.step("leased")
-
-    async def _recover(self, tenant: UUID, repository_id: UUID, git: Repository) -> None:
+    async def _recover(self, tenant: UUID, repository_id: UUID, place: Place, mark: bytes) -> None:
+        git = self.open(place.path)
         removed = git.remove_leftovers()
         if removed:
             log.warning("removed %d leftovers in %s", len(removed), repository_id)
+        if journal := read_journal(mark):
+            await self._finish_push(tenant, repository_id, git, journal)
         async with self.store.bound(tenant) as tx:
             left = await tx.executing(repository_id)
-            place = await tx.place(repository_id)
         for proposal_id in left:
             await self._finish(_Job(tenant, proposal_id, "executing", repository_id, place, git))
+
+    async def _finish_push(self, tenant: UUID, repository_id: UUID, git: Repository, journal: Journal) -> None:
+        try:
+            finish(git, journal)
+        except RefMoved as error:
+            log.critical("alarm: push %s in %s: %s", journal.id, repository_id, error)
+            async with self.store.bound(tenant) as tx:
+                tx.append(system(tenant), "writer.alarm", str(journal.id), why=str(error))
+        else:
+            await record_push(self.store, tenant, repository_id, journal)
 
     async def _run(self, job: _Job) -> bool:
         # The marker is looked up for every proposal: a restored database may be older than Git.
@@ -203,7 +238,12 @@ class Execute:
         """Nothing happened: back to approved, where rights are checked again; not for ever."""
         if attempts >= ATTEMPTS_MOST:
             return await self._end(job, "executing", "failed", {"code": "could_not_write", "attempts": attempts})
-        await self._end(job, "executing", "approved", None)
+
+        async def work(tx: Tx) -> None:
+            await self._close(tx, job, "executing", "approved", None)
+            await tx.count_attempt(job.proposal)
+
+        await self.store.repeat(job.tenant, work)
         return False
 
     async def _refused(self, job: _Job) -> bool:
@@ -215,7 +255,6 @@ class Execute:
                 await self._close(tx, job, "executing", "failed", {"code": "could_not_write"})
                 return True
             await self._close(tx, job, "executing", "approved", None)
-            await tx.uncount(job.proposal)
             await tx.postpone(job.proposal)
             return False
 
@@ -262,7 +301,7 @@ class Execute:
         async def work(tx: Tx) -> None:
             outcome: Json = {"code": "executed", "commit": what.marker[1], "recovered": recovered}
             await self._close(tx, job, source, "executed", outcome)
-            await tx.record_moves(job.proposal, job.repository, what.moves)
+            await tx.record_moves(Cause(job.proposal, "writer", proposal=True), job.repository, what.moves)
 
         if source in {"approved", "executing"}:
             await self.store.repeat(job.tenant, work)

@@ -97,6 +97,15 @@ class Change:
     when: Literal["always", "in time", "expired"] = "always"
 
 
+@dataclass(frozen=True)
+class Cause:
+    """Why refs moved: a proposal, executed by the writer, or somebody's push. `id` is the proposal's or the push's."""
+
+    id: UUID
+    actor: str
+    proposal: bool
+
+
 class Tx(Protocol):
     """A transaction bound to one tenant: all of it is committed, or none. READ COMMITTED."""
 
@@ -140,16 +149,16 @@ class Tx(Protocol):
         """Execute later: after so many seconds, or after a pause that grows with every claim, a minute at most."""
 
     async def store_intent(self, proposal_id: UUID, epoch: int, intent: Intent) -> None:
-        """Store what will be written, or store it again and count one more attempt."""
+        """Store what will be written, in place of an earlier intent of this proposal."""
 
     async def intent(self, proposal_id: UUID) -> StoredIntent | None:
         """What was stored."""
 
-    async def uncount(self, proposal_id: UUID) -> None:
-        """The last attempt was none: the disk refused it."""
+    async def count_attempt(self, proposal_id: UUID) -> None:
+        """One more attempt has ended without a word."""
 
-    async def record_moves(self, proposal_id: UUID, repository_id: UUID, moves: Sequence[MoveRef]) -> None:
-        """Store that these refs moved."""
+    async def record_moves(self, cause: Cause, repository_id: UUID, moves: Sequence[MoveRef]) -> bool:
+        """Store that these refs moved; False where it is stored already."""
 
     def append(self, actor: Actor, kind: str, subject: str, **details: Any) -> None:
         """Have a ledger entry written at the commit."""

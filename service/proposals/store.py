@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID, uuid5
 
 from sqlalchemy import ColumnElement, Row, Select, delete, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
@@ -19,7 +19,7 @@ from service.kit.canonical import canonical
 from service.kit.database import Bound, Database
 from service.ledger.append import append
 from service.ledger.tables import ref_move
-from service.proposals.ports import Approved, Change, Decision, Kind, Stored, StoredIntent, Tx, Work
+from service.proposals.ports import Approved, Cause, Change, Decision, Kind, Stored, StoredIntent, Tx, Work
 from service.proposals.states import DONE, FINAL, WORK
 from service.proposals.tables import decision, intent, proposal, staging, work_queue
 from service.repositories.objects import decode, encode
@@ -173,8 +173,7 @@ class ProposalTx:
             "marker": sealed.marker[1],
         }
         stored = insert(intent).values(tenant=self.tenant, proposal=proposal_id, **values)
-        again = {**values, "attempts": intent.c.attempts + 1}
-        await self.bound.execute(stored.on_conflict_do_update(index_elements=["tenant", "proposal"], set_=again))
+        await self.bound.execute(stored.on_conflict_do_update(index_elements=["tenant", "proposal"], set_=values))
 
     async def intent(self, proposal_id: UUID) -> StoredIntent | None:
         age = func.extract("epoch", func.clock_timestamp() - intent.c.written_at).label("age")
@@ -188,14 +187,18 @@ class ProposalTx:
         known = Intent(decode(row.commits), moves, (marker_ref(proposal_id), Oid(row.marker)))
         return StoredIntent(known, row.objects, row.attempts, float(row.age))
 
-    async def uncount(self, proposal_id: UUID) -> None:
+    async def count_attempt(self, proposal_id: UUID) -> None:
         mine = update(intent).where(intent.c.proposal == proposal_id)
-        await self.bound.execute(mine.values(attempts=intent.c.attempts - 1))
+        await self.bound.execute(mine.values(attempts=intent.c.attempts + 1))
 
-    async def record_moves(self, proposal_id: UUID, repository_id: UUID, moves: Sequence[MoveRef]) -> None:
-        same = {"tenant": self.tenant, "repository": repository_id, "actor": "writer", "proposal": proposal_id}
-        rows = [{**same, "id": uuid4(), "ref": one.ref, "old": one.old, "new": one.new} for one in moves]
-        await self.bound.execute(insert(ref_move), rows)
+    async def record_moves(self, cause: Cause, repository_id: UUID, moves: Sequence[MoveRef]) -> bool:
+        proposal_id = cause.id if cause.proposal else None
+        same = {"tenant": self.tenant, "repository": repository_id, "actor": cause.actor, "proposal": proposal_id}
+        rows = [
+            {**same, "id": uuid5(cause.id, one.ref), "ref": one.ref, "old": one.old, "new": one.new} for one in moves
+        ]
+        stored = insert(ref_move).values(rows).on_conflict_do_nothing()
+        return bool((await self.bound.execute(stored)).rowcount)
 
     def append(self, actor: Actor, kind: str, subject: str, **details: Any) -> None:
         append(self.bound, actor, kind, subject, **details)

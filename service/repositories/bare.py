@@ -44,11 +44,11 @@ class BareRepository:
     def write_pack(self, objects: Iterable[Staged]) -> None:
         write_pack(self.path, objects)
 
-    def ref_steps(self, marker: tuple[str, Oid], moves: Sequence[MoveRef]) -> RefTransaction:
+    def ref_steps(self, marker: tuple[str, Oid] | None, moves: Sequence[MoveRef]) -> RefTransaction:
         return RefTransaction(self.path, marker, moves)
 
     def roll_forward(
-        self, marker: tuple[str, Oid], moves: Sequence[MoveRef], landed: Callable[[MoveRef, Oid], bool]
+        self, marker: tuple[str, Oid] | None, moves: Sequence[MoveRef], landed: Callable[[MoveRef, Oid], bool]
     ) -> tuple[MoveRef, ...]:
         return roll_forward(self.path, marker, moves, landed)
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-def flush(path: Path) -> None:
+def flush(path: Path | str) -> None:
     """Flush one file or one folder to the disk.
 
     Raises:
@@ -29,7 +29,7 @@ def flush_tree(top: Path) -> None:
 
 
 @contextmanager
-def opened(path: Path, flags: int, mode: int = 0o644) -> Iterator[int]:
+def opened(path: Path | str, flags: int, mode: int = 0o644) -> Iterator[int]:
     """A file descriptor that children do not inherit and that ends with the block."""
     handle = os.open(path, flags | os.O_CLOEXEC, mode)
     try:
@@ -45,7 +45,7 @@ def write_all(handle: int, content: bytes) -> None:
         rest = rest[os.write(handle, rest) :]
 
 
-def write_new(path: Path, content: bytes, mode: int = 0o644) -> None:
+def write_new(path: Path | str, content: bytes, mode: int = 0o644) -> None:
     """Create a file and flush it. Its name lasts only after the folder is flushed too.
 
     Raises:

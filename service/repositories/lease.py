@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from service.repositories.durable import flush, opened, write_all
+from service.repositories.durable import flush, opened
 
 MARK_MOST = 65_536
+CLEAR = b"\0"  # ends a mark; as the first byte it says that there is none. Cheaper than to cut the file
 _PAUSE = 0.01  # seconds between two tries
 
 
@@ -52,20 +53,32 @@ class Lease:
 
     def read(self) -> bytes:
         """The mark that the holder before left; empty when all was in order."""
-        return os.pread(self.fd, MARK_MOST, 0)
+        return os.pread(self.fd, MARK_MOST, 0).partition(CLEAR)[0]
 
-    def mark(self, text: bytes) -> None:
-        """Say in the file who holds the lease and why. A torn mark is still a mark.
+    def mark(self, text: bytes, *, lasting: bool = False) -> None:
+        """Say in the file why the lease is held. A torn mark is still a mark.
 
-        It outlives the process, but is not flushed: after a loss of power every writer starts, and looks anyway.
+        It outlives the process; only a lasting one is flushed, since after a loss of power every writer starts, and
+        looks anyway.
+
+        Raises:
+            ValueError: it has more than MARK_MOST bytes, or a NUL.
         """
-        os.ftruncate(self.fd, 0)
-        os.lseek(self.fd, 0, os.SEEK_SET)
-        write_all(self.fd, text)
+        if len(text) > MARK_MOST or CLEAR in text:
+            raise ValueError("no mark")
+        os.pwrite(self.fd, text + CLEAR, 0)
+        if lasting:
+            os.fsync(self.fd)
 
     def clear(self) -> None:
         """Take the mark away. It is not flushed: a mark that comes back costs one needless recovery."""
-        os.ftruncate(self.fd, 0)
+        os.pwrite(self.fd, CLEAR, 0)
+
+
+def marked(file: Path) -> bool:
+    """Whether the holder of a lease file, or one who died, has left a mark in it."""
+    with file.open("rb") as opened_file:
+        return opened_file.read(1) not in {b"", CLEAR}
 
 
 @contextmanager

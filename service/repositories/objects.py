@@ -20,8 +20,8 @@ from service.contract.data import Change, Commit, Draft, Entry, LineCount, Oid
 from service.contract.plan import Line, NewCommit
 from service.contract.world import OutOfTime, Store
 from service.repositories.diff import line_stats
-from service.repositories.reading import GITLINK, TREE, BadObject, Kind, Objects, entry_of
-from service.repositories.trees import edited
+from service.repositories.reading import GITLINK, TREE, BadObject, Kind, Names, Objects, Record, entry_of
+from service.repositories.trees import edited, tree_order
 
 _NUMBERS: dict[Kind, int] = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
 _KINDS = {number: kind for kind, number in _NUMBERS.items()}
@@ -56,10 +56,13 @@ def staged(kind: Kind, content: bytes) -> Staged:
     Raises:
         pygit2.GitError: a blob is made to collide with another one (libgit2 computes SHA-1 with collision detection).
     """
-    if kind == "blob":
-        return Staged(Oid(str(pygit2.hash(content))), kind, content)
-    head = f"{kind} {len(content)}\0".encode()
-    return Staged(Oid(hashlib.sha1(head + content, usedforsecurity=False).hexdigest()), kind, content)
+    return Staged(Oid(str(pygit2.hash(content))) if kind == "blob" else _object_id(kind, content), kind, content)
+
+
+def _object_id(kind: Kind, content: bytes) -> Oid:
+    digest = hashlib.sha1(f"{kind} {len(content)}\0".encode(), usedforsecurity=False)
+    digest.update(content)
+    return Oid(digest.hexdigest())
 
 
 def _pack_header(number: int, size: int) -> bytes:
@@ -115,7 +118,8 @@ def _unpacked(packed: bytes) -> Staged:
     content = stream.decompress(packed[at + 1 :], size + 1)
     if len(content) != size or not stream.eof or stream.unused_data or _pack_header(number, size) != packed[: at + 1]:
         raise Damaged("an entry has another size than it says")
-    one = staged(_KINDS[number], content)
+    kind = _KINDS[number]
+    one = Staged(_object_id(kind, content), kind, content)  # whether it collides was asked when it was staged
     one.__dict__["packed"] = packed  # where cached_property keeps it
     return one
 
@@ -186,17 +190,13 @@ class Staging(Objects, Store):
         self, path: bytes, before: Entry | None, after: Entry | None
     ) -> list[tuple[bytes, Entry | None, Entry | None]]:
         """The names in either of two trees, in Git's order; a folder never pairs with a file of its name."""
-        olds, news = self._keyed(before), self._keyed(after)
-        differing = [key for key in olds.keys() | news.keys() if olds.get(key) != news.get(key)]
+        old, new = (set(self.records(tree.oid)) if tree else set() for tree in (before, after))
+        olds, news = _keyed(old - new), _keyed(new - old)  # most of a big tree is the same on both sides
         prefix = path + b"/" if path else b""
         return [
             (prefix + key.rstrip(b"/"), _entry_or_none(olds.get(key)), _entry_or_none(news.get(key)))
-            for key in sorted(differing)
+            for key in sorted(olds.keys() | news.keys())
         ]
-
-    def _keyed(self, tree: Entry | None) -> dict[bytes, tuple[int, bytes]]:
-        names = self.names(tree.oid) if tree else {}
-        return {name + b"/" if value[0] == TREE else name: value for name, value in names.items()}
 
     def line_count(self, old: Oid | None, new: Oid | None) -> LineCount | None:
         """Lines added and removed between two blobs; None when either is binary."""
@@ -255,6 +255,10 @@ class Staging(Objects, Store):
 
 def _tree_entry(oid: Oid | None) -> Entry | None:
     return None if oid is None else Entry(mode=TREE, oid=oid)
+
+
+def _keyed(records: Iterable[Record]) -> Names:
+    return {tree_order((name, (mode, sha))): (mode, sha) for name, mode, sha in records}
 
 
 def _entry_or_none(value: tuple[int, bytes] | None) -> Entry | None:

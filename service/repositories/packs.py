@@ -5,18 +5,20 @@ Order: pack written, flushed, renamed; index likewise; folder flushed (DESIGN, "
 """
 
 import hashlib
-import io
 import itertools
+import os
 import secrets
 import struct
 import zlib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
-
-from dulwich.pack import write_pack_index_v2
 
 from service.repositories.durable import flush, write_new
 from service.repositories.objects import Staged
+
+OFFSET_MOST = 0x7FFF_FFFF
 
 
 def write_pack(repository: Path, objects: Iterable[Staged]) -> str:
@@ -35,7 +37,7 @@ def write_pack(repository: Path, objects: Iterable[Staged]) -> str:
         OSError: the disk refused; nothing is visible then.
     """
     pack, index, name = _build({one.oid: one for one in objects}.values())
-    folder = repository / "objects" / "pack"
+    folder = f"{repository}/objects/pack"
     _install(folder, f"{name}.pack", pack)
     _install(folder, f"{name}.idx", index)
     flush(folder)
@@ -46,21 +48,37 @@ def _build(objects: Iterable[Staged]) -> tuple[bytes, bytes, str]:
     entries = sorted(objects, key=lambda one: one.oid)
     head = struct.pack(">4sII", b"PACK", 2, len(entries))
     ends = itertools.accumulate((len(one.packed) for one in entries), initial=len(head))
-    rows = [
-        (bytes.fromhex(one.oid), offset, zlib.crc32(one.packed)) for one, offset in zip(entries, ends, strict=False)
-    ]
     body = b"".join((head, *(one.packed for one in entries)))
     checksum = hashlib.sha1(body, usedforsecurity=False)
-    index = io.BytesIO()
-    write_pack_index_v2(index, rows, checksum.digest())
-    return body + checksum.digest(), index.getvalue(), f"pack-{checksum.hexdigest()}"
+    index = _index(entries, list(ends)[:-1], checksum.digest())
+    return body + checksum.digest(), index, f"pack-{checksum.hexdigest()}"
 
 
-def _install(folder: Path, name: str, content: bytes) -> None:
-    new = folder / f"tmp_{name}_{secrets.token_hex(4)}"
+def _index(entries: Sequence[Staged], offsets: Sequence[int], pack_checksum: bytes) -> bytes:
+    """Fan-out, ids, checksums, offsets, and the two checksums of the end. Below 2 GiB an offset has four bytes."""
+    if offsets[-1] > OFFSET_MOST:
+        raise ValueError("a pack of more than 2 GiB")
+    counts = Counter(int(one.oid[:2], 16) for one in entries)
+    fan_out = itertools.accumulate(counts[first] for first in range(256))
+    body = b"".join(
+        (
+            b"\xfftOc",
+            struct.pack(">257I", 2, *fan_out),
+            *(bytes.fromhex(one.oid) for one in entries),
+            struct.pack(f">{len(entries)}I", *(zlib.crc32(one.packed) for one in entries)),
+            struct.pack(f">{len(entries)}I", *offsets),
+            pack_checksum,
+        )
+    )
+    return body + hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def _install(folder: str, name: str, content: bytes) -> None:
+    new = f"{folder}/tmp_{name}_{secrets.token_hex(4)}"  # noqa: S108  in the repository
     try:
         write_new(new, content, mode=0o444)
-        new.rename(folder / name)
+        os.rename(new, f"{folder}/{name}")
     except OSError:
-        new.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(new)
         raise

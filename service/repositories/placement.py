@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from service.kit.database import Bound
 from service.kit.errors import Code, Refusal
+from service.repositories.lease import marked
 from service.repositories.tables import placement
 
 FIRST_SHARD = "0"
@@ -44,5 +45,5 @@ class Storage:
     def marked(self) -> Iterator[tuple[UUID, UUID]]:
         """Tenant and repository of every lease that a writer left without clearing its mark."""
         for lease in self.root.glob("*/*/*.git.lease"):
-            if lease.stat().st_size:
+            if marked(lease):
                 yield UUID(lease.parent.name), UUID(lease.name.removesuffix(".git.lease"))

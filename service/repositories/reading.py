@@ -16,6 +16,8 @@ from pygit2.enums import ConfigLevel, RepositoryOpenFlag
 from service.contract.data import Commit, Entry, Oid
 
 Kind = Literal["commit", "tree", "blob", "tag"]
+Record = tuple[bytes, int, bytes]
+"""A name in a tree with its mode and hexadecimal id."""
 Names = dict[bytes, tuple[int, bytes]]
 """A tree's own names: mode and hexadecimal id."""
 
@@ -71,17 +73,21 @@ class Objects:
             return None
         return KINDS[int(kind)], size
 
-    def names(self, oid: Oid) -> Names:
-        """A tree's own names, in the tree's order.
+    def records(self, oid: Oid) -> list[Record]:
+        """A tree's own records, in the tree's order.
 
         Raises:
             BadObject: there is no tree, or it cannot be read.
         """
         content = self.read(oid, "tree")
         try:
-            return {name: (mode, sha) for name, mode, sha in parse_tree(content, 20, strict=False)}
+            return list(parse_tree(content, 20, strict=False))
         except (ObjectFormatException, ValueError) as error:
             raise BadObject(oid, "the tree cannot be read") from error
+
+    def names(self, oid: Oid) -> Names:
+        """A tree's own names, in the tree's order. Raises BadObject."""
+        return {name: (mode, sha) for name, mode, sha in self.records(oid)}
 
     def entries(self, tree: Oid) -> tuple[tuple[bytes, Entry], ...]:
         """The names directly in this tree."""

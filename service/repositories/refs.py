@@ -11,6 +11,7 @@ Names are text; bytes that are not UTF-8 are surrogate escapes, as in Python's f
 import os
 import re
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -143,21 +144,21 @@ def _loose(repository: Path, name: str) -> bytes | None:
     """The content of a ref's own file; None when there is none."""
     if name != HEAD and not is_ref_name(name):
         return None
-    path = repository / name
-    _refuse_links(repository, path)
+    _refuse_links(repository, name)
     try:
-        with opened(path, os.O_RDONLY | os.O_NONBLOCK) as handle:
+        with opened(f"{repository}/{name}", os.O_RDONLY | os.O_NONBLOCK) as handle:
             return os.read(handle, 4_096)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
 
 
-def _refuse_links(repository: Path, path: Path) -> None:
-    for part in (path, *path.parents):
-        if part == repository:
-            return
-        if part.is_symlink():
-            raise BrokenRef(str(path.relative_to(repository)))
+def _refuse_links(repository: Path, name: str) -> None:
+    path = str(repository)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for part in name.split("/"):
+            path = f"{path}/{part}"
+            if stat.S_ISLNK(os.lstat(path).st_mode):
+                raise BrokenRef(name)
 
 
 def _packed_oid(repository: Path, name: str) -> Oid:
@@ -205,7 +206,7 @@ class RefTransaction:
         self._all = sorted(every, key=lambda move: os.fsencode(move.ref))
         self._set = [move for move in moves if move.new != NULL]
         self._gone = [move for move in moves if move.new == NULL]
-        self._held: list[Path] = []
+        self._held: dict[str, int] = {}  # lock files by path, with their descriptors; -1 when that is closed
         self._new_folders: list[Path] = []
         self._new_packed: bytes | None = None
         self._committed = False
@@ -220,14 +221,13 @@ class RefTransaction:
         """
         try:
             for move in self._all:
-                _refuse_links(self._repository, self._repository / move.ref)
-                self._make_folders(move.ref)
+                _refuse_links(self._repository, move.ref)
                 self._hold(move.ref)
             if self._gone:
                 self._hold(PACKED)
             with packed(self._repository) as records:
                 for move in self._all:
-                    if move.new != NULL:
+                    if move.new != NULL and not os.path.isfile(f"{self._repository}/{move.ref}"):
                         self._check_room(move.ref, records)
         except BaseException:
             self.abort()
@@ -250,16 +250,33 @@ class RefTransaction:
         return next((path.relative_to(self._repository).as_posix() for path in above), ref)
 
     def _hold(self, ref: str) -> None:
+        try:
+            self._create(ref)
+        except FileNotFoundError:
+            self._make_folders(ref)
+            try:
+                self._create(ref)
+            except FileNotFoundError:  # somebody's git tidied the empty folder away
+                raise LockHeld(ref) from None
+
+    def _create(self, ref: str) -> None:
         lock = _lock_path(self._repository, ref)
         try:
-            with opened(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
-                self._held.append(lock)
+            self._held[lock] = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         except FileExistsError:
             raise LockHeld(ref) from None
         except NotADirectoryError:
             raise RefConflict(ref, self._file_above(ref)) from None
-        except FileNotFoundError:  # somebody's git tidied the empty folder away
-            raise LockHeld(ref) from None
+
+    def _fill(self, ref: str, content: bytes) -> None:
+        """Write a lock file and flush it; its descriptor is not needed any more."""
+        lock = _lock_path(self._repository, ref)
+        handle, self._held[lock] = self._held[lock], -1
+        try:
+            write_all(handle, content)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
     def _check_room(self, ref: str, records: Packed) -> None:
         name = os.fsencode(ref)
@@ -296,12 +313,12 @@ class RefTransaction:
     def stage(self) -> None:
         """Write the new values into the lock files and flush them, and new folders into those above."""
         for move in (*filter(None, [self._marker]), *self._set):
-            _fill(_lock_path(self._repository, move.ref), move.new.encode() + b"\n")
+            self._fill(move.ref, move.new.encode() + b"\n")
         if self._gone:
             with packed(self._repository) as records:
                 self._new_packed = records.without(os.fsencode(move.ref) for move in self._gone)
         if self._new_packed is not None:
-            _fill(_lock_path(self._repository, PACKED), self._new_packed)
+            self._fill(PACKED, self._new_packed)
         for folder in {folder.parent for folder in self._new_folders}:
             flush(folder)
 
@@ -309,20 +326,18 @@ class RefTransaction:
         """The commit point: the marker's name appears, and lasts when this returns."""
         if self._marker is None:
             raise ValueError("there is no marker")
-        path = self._repository / self._marker.ref
-        self._rename(path)
+        self._rename(self._marker.ref)
         self._committed = True
-        flush(path.parent)
+        flush(self._folder(self._marker.ref))
 
     def commit_moves(self) -> None:
         """Let the other refs appear and disappear, and flush their folders."""
         if self._marker and not self._committed:
             raise ValueError("the marker comes first")
         self._committed = True
-        paths = [self._repository / move.ref for move in self._set]
-        for path in paths:
-            self._rename(path)
-        for folder in {path.parent for path in paths}:
+        for move in self._set:
+            self._rename(move.ref)
+        for folder in {self._folder(move.ref) for move in self._set}:
             flush(folder)
         if self._gone:
             self._delete()
@@ -330,7 +345,7 @@ class RefTransaction:
     def _delete(self) -> None:
         """First out of packed-refs, then the file: the other way round, an old packed value would show again."""
         if self._new_packed is not None:
-            self._rename(self._repository / PACKED)
+            self._rename(PACKED)
         flush(self._repository)
         for move in self._gone:
             path = self._repository / move.ref
@@ -338,10 +353,13 @@ class RefTransaction:
             flush(path.parent)
         self._release()
 
-    def _rename(self, path: Path) -> None:
-        lock = path.with_name(path.name + _LOCK)
-        lock.rename(path)
-        self._held.remove(lock)
+    def _rename(self, ref: str) -> None:
+        lock = _lock_path(self._repository, ref)
+        os.rename(lock, f"{self._repository}/{ref}")
+        del self._held[lock]
+
+    def _folder(self, ref: str) -> str:
+        return os.path.dirname(f"{self._repository}/{ref}")
 
     def abort(self) -> None:
         """Give the locks back; after the commit point nothing, because there is no way back."""
@@ -350,31 +368,29 @@ class RefTransaction:
 
     def _release(self) -> None:
         while self._held:
-            self._held.pop().unlink(missing_ok=True)
+            lock, handle = self._held.popitem()
+            if handle >= 0:
+                os.close(handle)
+            with suppress(FileNotFoundError):
+                os.unlink(lock)
 
 
-def _lock_path(repository: Path, ref: str) -> Path:
-    return repository / f"{ref}{_LOCK}"
-
-
-def _fill(lock: Path, content: bytes) -> None:
-    with opened(lock, os.O_WRONLY | os.O_TRUNC) as handle:
-        write_all(handle, content)
-        os.fsync(handle)
+def _lock_path(repository: Path, ref: str) -> str:
+    return f"{repository}/{ref}{_LOCK}"
 
 
 def roll_forward(
     repository: Path,
-    marker: tuple[str, Oid],
+    marker: tuple[str, Oid] | None,
     moves: Sequence[MoveRef],
     landed: Callable[[MoveRef, Oid], bool],
 ) -> tuple[MoveRef, ...]:
-    """Finish the moves of a transaction whose marker is there, and write and flush anew what was moved already.
+    """Finish the moves of a transaction past its commit point, and write and flush anew what was moved already.
 
     Args:
         repository: the bare repository's folder.
-        marker: the marker's name and id, as it is there.
-        moves: the intent's moves.
+        marker: the marker's name and id, as it is there; None where there is none.
+        moves: the transaction's moves.
         landed: whether a ref that is neither where it was nor where it should go has been there and moved on: the
             new id is an ancestor of the given one.
 
@@ -392,9 +408,8 @@ def roll_forward(
             raise RefMoved(move.ref, move.new, head)
     waiting = tuple(move for move, head in heads if head == move.old)
     done = [MoveRef(ref=move.ref, old=head, new=head) for move, head in heads if head == move.new]
-    transaction = RefTransaction(
-        repository, None, [*waiting, *done, MoveRef(ref=marker[0], old=marker[1], new=marker[1])]
-    )
+    again = [MoveRef(ref=name, old=oid, new=oid) for name, oid in filter(None, [marker])]
+    transaction = RefTransaction(repository, None, [*waiting, *done, *again])
     try:
         transaction.lock()
         transaction.verify()

@@ -85,10 +85,10 @@ class _Edit:
         return self._put(self._folders[b""])
 
     def _put(self, names: Names) -> Oid:
-        return self._trees.put_tree(b"".join(_record(*item) for item in sorted(names.items(), key=_order)))
+        return self._trees.put_tree(b"".join(_record(*item) for item in sorted(names.items(), key=tree_order)))
 
 
-def _order(item: tuple[bytes, tuple[int, bytes]]) -> bytes:
+def tree_order(item: tuple[bytes, tuple[int, bytes]]) -> bytes:
     """Git sorts a folder as if its name ended in a slash (fsck, `treeNotSorted`)."""
     name, (mode, _) = item
     return name + b"/" if mode == TREE else name

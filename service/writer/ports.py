@@ -19,8 +19,8 @@ class Lease(Protocol):
     def read(self) -> bytes:
         """The mark that the holder before left; empty when all was in order."""
 
-    def mark(self, text: bytes) -> None:
-        """Say who holds the lease and why. It outlives the process, not a loss of power."""
+    def mark(self, text: bytes, *, lasting: bool = False) -> None:
+        """Say why the lease is held. It outlives the process, and a loss of power only where it is lasting."""
 
     def clear(self) -> None:
         """Say that all is in order."""
@@ -62,13 +62,13 @@ class Repository(RefReader, Protocol):
     def write_pack(self, objects: Iterable[Staged]) -> None:
         """Store objects; they last when this returns. Raises OSError."""
 
-    def ref_steps(self, marker: tuple[str, Oid], moves: Sequence[MoveRef]) -> RefSteps:
-        """A transaction over these refs and their marker."""
+    def ref_steps(self, marker: tuple[str, Oid] | None, moves: Sequence[MoveRef]) -> RefSteps:
+        """A transaction over these refs, and their marker where there is one."""
 
     def roll_forward(
-        self, marker: tuple[str, Oid], moves: Sequence[MoveRef], landed: Callable[[MoveRef, Oid], bool]
+        self, marker: tuple[str, Oid] | None, moves: Sequence[MoveRef], landed: Callable[[MoveRef, Oid], bool]
     ) -> object:
-        """Finish the moves of a transaction whose marker is there; see `repositories.refs.roll_forward`."""
+        """Finish the moves of a transaction that is past its commit point; see `repositories.refs.roll_forward`."""
 
     def contains(self, tip: Oid, commit: Oid) -> bool:
         """Whether a commit is the tip or one of its ancestors."""

@@ -17,7 +17,7 @@ from service.grants.tables import connection
 from service.ledger.tables import ledger_entry, ref_move
 from service.proposals.execute import LEASE_SECONDS
 from service.proposals.tables import proposal, work_queue
-from service.repositories.lease import Lease, lease_file
+from service.repositories.lease import Lease, lease_file, marked
 from tests.stage import House, git
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +49,7 @@ async def ended(house: House, shown: Json) -> Json:
 async def tidied(house: House) -> None:
     """The lease's mark is gone."""
     with anyio.fail_after(PATIENCE_SECONDS):
-        while lease_file(house.path).stat().st_size:
+        while marked(lease_file(house.path)):
             await anyio.to_thread.run_sync(os.sched_yield)
 
 
