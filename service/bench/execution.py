@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 from service.bench.projects import BRANCH
 from service.contract.data import NULL, Oid
 from service.contract.operation import Operation
+from service.proposals.execute import HELD
 from service.proposals.planning import (
     Planned,
     broken_pin,
@@ -87,7 +88,7 @@ def execute(repository: Path, what: Submitted, step: Step, wait: float = LEASE_S
     with git.lease(wait) as lease:
         if lease.read():
             raise NotExecuted("the last holder of the lease died")
-        lease.mark(b"held\n")
+        lease.mark(HELD)
         step("leased")
         try:
             commit = _write(git, what, step)

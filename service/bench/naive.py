@@ -14,7 +14,7 @@ from service.contract.data import Oid
 from service.proposals.decide import wanted
 from service.proposals.execute import Execute
 from service.proposals.planning import load_plan
-from service.proposals.ports import Approved, Tx
+from service.proposals.ports import Approved, Cause, Tx
 from service.repositories.durable import flush, write_new
 from service.repositories.objects import decode
 from service.repositories.packs import write_pack
@@ -48,7 +48,8 @@ class NaiveExecute(Execute):
 
         async def record(tx: Tx) -> None:
             await self._close(tx, job, "approved", "executed", {"code": "executed", "commit": commit})
-            await tx.record_moves(proposal_id, job.repository, [move.model_copy(update={"new": commit})])
+            moved = Cause(proposal_id, "writer", proposal=True)
+            await tx.record_moves(moved, job.repository, [move.model_copy(update={"new": commit})])
 
         await self.store.repeat(tenant, record)
         self.step("recorded")
