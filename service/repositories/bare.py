@@ -1,6 +1,6 @@
 """One bare repository on this host's disk, as the writer uses it (`writer/ports.py`)."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from service.repositories.lease import Lease
 from service.repositories.objects import Staged, Staging
 from service.repositories.packs import write_pack
 from service.repositories.reading import Objects
-from service.repositories.refs import RefTransaction, list_refs, read_ref, remove_leftover_locks, roll_forward
+from service.repositories.refs import RefTransaction, list_refs, own_value, read_ref, remove_leftover_locks
 
 NOBODY = b"Placet <placet@localhost> 0 +0000"
 """The author of a plan that builds no commit; it is never written."""
@@ -47,10 +47,8 @@ class BareRepository:
     def ref_steps(self, marker: tuple[str, Oid] | None, moves: Sequence[MoveRef]) -> RefTransaction:
         return RefTransaction(self.path, marker, moves)
 
-    def roll_forward(
-        self, marker: tuple[str, Oid] | None, moves: Sequence[MoveRef], landed: Callable[[MoveRef, Oid], bool]
-    ) -> tuple[MoveRef, ...]:
-        return roll_forward(self.path, marker, moves, landed)
+    def own_value(self, name: str) -> Oid:
+        return own_value(self.path, name)
 
     def contains(self, tip: Oid, commit: Oid) -> bool:
         return Objects(self.path).contains(tip, commit)

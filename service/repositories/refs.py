@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -175,8 +175,12 @@ def _parsed(name: str, content: bytes) -> Oid:
     return Oid(match[1].decode())
 
 
-def _own_value(repository: Path, name: str) -> Oid:
-    """The id a ref itself has; a symbolic one is not followed but refused."""
+def own_value(repository: Path, name: str) -> Oid:
+    """The id a ref itself has, NULL when there is none; a symbolic one is not followed.
+
+    Raises:
+        BrokenRef: there is something that is no ref, or a symbolic one.
+    """
     content = _loose(repository, name)
     return _packed_oid(repository, name) if content is None else _parsed(name, content)
 
@@ -306,7 +310,7 @@ class RefTransaction:
             BrokenRef: one is a symbolic ref or no ref at all.
         """
         for move in self._all:
-            head = _own_value(self._repository, move.ref)
+            head = own_value(self._repository, move.ref)
             if head != move.old:
                 raise RefMoved(move.ref, move.old, head)
 
@@ -377,48 +381,6 @@ class RefTransaction:
 
 def _lock_path(repository: Path, ref: str) -> str:
     return f"{repository}/{ref}{_LOCK}"
-
-
-def roll_forward(
-    repository: Path,
-    marker: tuple[str, Oid] | None,
-    moves: Sequence[MoveRef],
-    landed: Callable[[MoveRef, Oid], bool],
-) -> tuple[MoveRef, ...]:
-    """Finish the moves of a transaction past its commit point, and write and flush anew what was moved already.
-
-    Args:
-        repository: the bare repository's folder.
-        marker: the marker's name and id, as it is there; None where there is none.
-        moves: the transaction's moves.
-        landed: whether a ref that is neither where it was nor where it should go has been there and moved on: the
-            new id is an ancestor of the given one.
-
-    Returns:
-        The moves that were still to be made, and are made now.
-
-    Raises:
-        RefMoved: a ref is where nobody can have moved it; nothing moved.
-        LockHeld: remove leftover locks first.
-        OSError: the disk refused.
-    """
-    heads = [(move, _own_value(repository, move.ref)) for move in moves]
-    for move, head in heads:
-        if head not in {move.old, move.new} and not landed(move, head):
-            raise RefMoved(move.ref, move.new, head)
-    waiting = tuple(move for move, head in heads if head == move.old)
-    done = [MoveRef(ref=move.ref, old=head, new=head) for move, head in heads if head == move.new]
-    again = [MoveRef(ref=name, old=oid, new=oid) for name, oid in filter(None, [marker])]
-    transaction = RefTransaction(repository, None, [*waiting, *done, *again])
-    try:
-        transaction.lock()
-        transaction.verify()
-        transaction.stage()
-    except BaseException:
-        transaction.abort()
-        raise
-    transaction.commit_moves()
-    return waiting
 
 
 def remove_leftover_locks(repository: Path) -> tuple[str, ...]:

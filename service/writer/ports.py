@@ -3,7 +3,7 @@
 The writer sees nothing else, so that the same code runs where every step can be the last one.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -65,10 +65,8 @@ class Repository(RefReader, Protocol):
     def ref_steps(self, marker: tuple[str, Oid] | None, moves: Sequence[MoveRef]) -> RefSteps:
         """A transaction over these refs, and their marker where there is one."""
 
-    def roll_forward(
-        self, marker: tuple[str, Oid] | None, moves: Sequence[MoveRef], landed: Callable[[MoveRef, Oid], bool]
-    ) -> object:
-        """Finish the moves of a transaction that is past its commit point; see `repositories.refs.roll_forward`."""
+    def own_value(self, name: str) -> Oid:
+        """The id a ref itself has. Raises BrokenRef for a symbolic one."""
 
     def contains(self, tip: Oid, commit: Oid) -> bool:
         """Whether a commit is the tip or one of its ancestors."""

@@ -16,6 +16,7 @@ from service.contract.plan import MoveRef
 from service.kit.canonical import canonical, sha256
 from service.writer.intent import MARKERS
 from service.writer.ports import Lease, RefSteps, Repository
+from service.writer.reconcile import roll_forward
 from service.writer.write import Step
 
 _KIND = b"push"
@@ -105,7 +106,7 @@ def finish(repository: Repository, journal: Journal) -> None:
         RefMoved: somebody without the lease moved a ref; nothing moved.
         OSError: the disk refused; to be tried again.
     """
-    repository.roll_forward(None, journal.moves, lambda _move, _head: False)
+    roll_forward(repository, None, journal.moves, lambda _move, _head: False)
 
 
 def _refuse_reserved(moves: Sequence[MoveRef]) -> None:

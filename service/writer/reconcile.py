@@ -1,6 +1,6 @@
 """What became of an intent after a crash or an error of the disk. The marker decides."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 
 from service.contract.data import NULL, Oid
@@ -40,7 +40,51 @@ def reconcile(repository: Repository, objects: Sequence[Staged], intent: Intent)
 
     repository.write_pack([*objects, *intent.commits])
     try:
-        repository.roll_forward(intent.marker, intent.moves, landed)
+        roll_forward(repository, intent.marker, intent.moves, landed)
     except (RefMoved, BrokenRef):
         return Fate.ALARM
     return Fate.LANDED
+
+
+def roll_forward(
+    repository: Repository,
+    marker: tuple[str, Oid] | None,
+    moves: Sequence[MoveRef],
+    landed: Callable[[MoveRef, Oid], bool],
+) -> tuple[MoveRef, ...]:
+    """Finish the moves of a transaction past its commit point, and write and flush anew what was moved already.
+
+    Each ref is compared first with where it was, then with where it should go: an ancestor alone proves nothing for a
+    move that goes back.
+
+    Args:
+        repository: where; the lease is held and leftover locks are removed.
+        marker: the marker's name and id, as it is there; None where there is none.
+        moves: the transaction's moves.
+        landed: whether a ref that is neither where it was nor where it should go has been there and moved on.
+
+    Returns:
+        The moves that were still to be made, and are made now.
+
+    Raises:
+        RefMoved, BrokenRef: a ref is where nobody can have moved it; nothing moved.
+        LockHeld: somebody without the lease has a lock.
+        OSError: the disk refused.
+    """
+    heads = [(move, repository.own_value(move.ref)) for move in moves]
+    for move, head in heads:
+        if head not in {move.old, move.new} and not landed(move, head):
+            raise RefMoved(move.ref, move.new, head)
+    waiting = tuple(move for move, head in heads if head == move.old)
+    done = [MoveRef(ref=move.ref, old=head, new=head) for move, head in heads if head == move.new]
+    again = [MoveRef(ref=name, old=oid, new=oid) for name, oid in filter(None, [marker])]
+    steps = repository.ref_steps(None, [*waiting, *done, *again])
+    try:
+        steps.lock()
+        steps.verify()
+        steps.stage()
+    except BaseException:
+        steps.abort()
+        raise
+    steps.commit_moves()
+    return waiting

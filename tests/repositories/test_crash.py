@@ -12,9 +12,11 @@ import pytest
 
 from service.contract.data import NULL, Entry, Oid
 from service.contract.plan import MoveRef
+from service.repositories.bare import BareRepository
 from service.repositories.objects import Staged, Staging, build_commit
 from service.repositories.packs import write_pack
-from service.repositories.refs import RefTransaction, read_ref, remove_leftover_locks, roll_forward
+from service.repositories.refs import RefTransaction, read_ref, remove_leftover_locks
+from service.writer.reconcile import roll_forward
 
 AUTHOR = b"Claude (conn-1) <conn-1@placet.example> 1700000000 +0000"
 MAIN = "refs/heads/main"
@@ -111,4 +113,4 @@ def _recover(repository: Path, objects: tuple[Staged, ...], marker: str, moves: 
         _steps(repository, objects, RefTransaction(repository, (marker, objects[-1].oid), moves))
     else:
         write_pack(repository, objects)
-        roll_forward(repository, (marker, objects[-1].oid), moves, lambda *_: False)
+        roll_forward(BareRepository(repository), (marker, objects[-1].oid), moves, lambda *_: False)

@@ -12,6 +12,7 @@ import pytest
 
 from service.contract.data import NULL, Oid
 from service.contract.plan import MoveRef
+from service.repositories.bare import BareRepository
 from service.repositories.packed import Packed, packed
 from service.repositories.refs import (
     BrokenRef,
@@ -24,8 +25,8 @@ from service.repositories.refs import (
     list_refs,
     read_ref,
     remove_leftover_locks,
-    roll_forward,
 )
+from service.writer.reconcile import roll_forward
 
 MAIN = "refs/heads/main"
 MARKER = "refs/proposals/1"
@@ -358,7 +359,9 @@ def test_killed_after_any_step_recovery_ends_in_one_of_two_states(
         _run(RefTransaction(base.path, (MARKER, base.new), moves))
     else:
         assert read_ref(base.path, MARKER) == base.new
-        assert roll_forward(base.path, (MARKER, base.new), moves, _never) == (moves if step == "commit_marker" else ())
+        assert roll_forward(BareRepository(base.path), (MARKER, base.new), moves, _never) == (
+            moves if step == "commit_marker" else ()
+        )
     assert [read_ref(base.path, move.ref) for move in (*moves,)] == [move.new for move in moves]
     assert _locks(base.path) == []
     assert git(base.path, "fsck", "--strict", "--no-dangling") == b""
@@ -373,7 +376,7 @@ def test_killed_within_a_deletion_it_is_finished(base: Base, git: Callable, monk
     monkeypatch.undo()
     assert read_ref(base.path, "refs/heads/other") == base.old
     assert remove_leftover_locks(base.path) == ("refs/heads/other.lock",)
-    assert roll_forward(base.path, (MARKER, base.old), moves, _never) == moves[:1]
+    assert roll_forward(BareRepository(base.path), (MARKER, base.old), moves, _never) == moves[:1]
     assert read_ref(base.path, "refs/heads/other") == NULL
 
 
@@ -383,10 +386,13 @@ def test_a_ref_that_is_elsewhere_stops_the_roll_forward_unless_it_landed(base: B
     _run(RefTransaction(base.path, marker, moves[1:]))
     tip = grow({"a": b"3\n"}, base.new)
     with pytest.raises(RefMoved) as caught:
-        roll_forward(base.path, marker, moves, _never)
+        roll_forward(BareRepository(base.path), marker, moves, _never)
     assert (caught.value.ref, caught.value.head) == (MAIN, tip)
     assert read_ref(base.path, "refs/heads/made") == NULL
-    assert roll_forward(base.path, marker, moves, lambda move, head: (move.ref, head) == (MAIN, tip)) == moves[:1]
+    assert (
+        roll_forward(BareRepository(base.path), marker, moves, lambda move, head: (move.ref, head) == (MAIN, tip))
+        == moves[:1]
+    )
 
 
 def test_everything_a_dead_writer_leaves_is_removed_and_nothing_else(base: Base, git: Callable) -> None:
