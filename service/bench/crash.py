@@ -37,12 +37,16 @@ def crash(folder: Path, runs: int = RUNS, trials: int = TRIALS) -> Results:
 
 async def run(it: Stand, mode: Kind, number: int, trials: int) -> dict[str, object]:
     """One run of one mode: a line of the table."""
-    where, tally, chance = await it.add(FILES), Tally(), random.Random(f"{mode} {number}")  # noqa: S311  when to kill
+    where, tally, killed = await it.add(FILES), Tally(), 0
+    chance = random.Random(f"{mode} {number}")  # noqa: S311  when to kill
     async with it.writer(mode) as (hand,):
         usual = await _usual(it, where)
         for trial in range(trials):
-            tally.trials.append([await _trial(it, where, hand, trial, chance.uniform(0, usual * _BEYOND))])
-    return {"mode": mode, "run": number, **await asyncio.to_thread(tally.row, where.path)}
+            ending, died = await _trial(it, where, hand, trial, chance.uniform(0, usual * _BEYOND))
+            tally.trials.append([ending])
+            killed += died
+    counts = await asyncio.to_thread(tally.row, where.path)
+    return {"mode": mode, "run": number, **counts, "executors killed": killed}
 
 
 async def _usual(it: Stand, where: Project) -> float:
@@ -57,14 +61,16 @@ async def _usual(it: Stand, where: Project) -> float:
     return sorted(seconds)[_WARM // 2]
 
 
-async def _trial(it: Stand, where: Project, hand: Hand, trial: int, seconds: float) -> Ending:
+async def _trial(it: Stand, where: Project, hand: Hand, trial: int, seconds: float) -> tuple[Ending, int]:
+    """One approval, and how many executors were killed under it."""
     path = chosen(FILES, 1, trial)[0]
     proposed = await it.propose(where, {path: content((trial, path))})
     clicked = asyncio.create_task(it.click(proposed))
     await asyncio.sleep(seconds)
-    for executor in children(hand.pid):
+    executors = children(hand.pid)
+    for executor in executors:
         with suppress(ProcessLookupError):
             os.killpg(executor, signal.SIGKILL)
     await it.hurry()
     answer = await clicked
-    return Ending(proposed.id, answer, await it.click(proposed))
+    return Ending(proposed.id, answer, await it.click(proposed)), len(executors)

@@ -1,7 +1,7 @@
 """Whether reads and writes of a repository grow slower with what executions leave behind: markers and packs."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from shutil import rmtree
 from uuid import UUID
@@ -12,8 +12,10 @@ from service.bench.results import Results, Target, Times
 from service.repositories.reading import Objects
 from service.repositories.refs import read_ref
 
-FRESH, PACKED, LOOSE = "as made", "markers in packed-refs", "markers as files"
+FRESH, PACKED, LOOSE, WORN = "as made", "markers in packed-refs", "markers as files", "after executions"
 MARKERS = 100_000
+EXECUTIONS = 10_000
+Maintain = Callable[[Path], None]
 ROUNDS = 100
 FILES = 10_000
 _MOST = 1.2
@@ -36,8 +38,27 @@ def markers(folder: Path, count: int = MARKERS, rounds: int = ROUNDS, files: int
     return Results(f"{count:,} markers", *rows(times, made))
 
 
-def compared(repositories: Mapping[str, Path], files: int, rounds: int) -> Times:
-    """Write and read by turns; the first round warms up."""
+def executions(
+    folder: Path, maintain: Maintain, count: int = EXECUTIONS, rounds: int = ROUNDS, files: int = FILES
+) -> Results:
+    """Measure in `folder`: a repository as it was made, and after so many executions, maintained after each."""
+    project = folder / "worn.git"
+    build(project, files)
+    made = copies(project, (FRESH, WORN))
+    for number in range(count):
+        wanted = {path: content(("worn", number)) for path in chosen(files, 1, number)}
+        execute(made[WORN], submit(made[WORN], wanted, "Change files"), no_step)
+        maintain(made[WORN])
+    times = compared(made, files, rounds, maintain)
+    for path in (project, *made.values()):
+        rmtree(path)
+    return Results(f"{count:,} executions", *rows(times, made))
+
+
+def compared(
+    repositories: Mapping[str, Path], files: int, rounds: int, maintain: Maintain = lambda _repository: None
+) -> Times:
+    """Write and read by turns; the first round warms up. `maintain` is not timed."""
     times = Times()
     for number in range(rounds + 1):
         wanted = {path: content((number, path)) for path in chosen(files, 1, number)}
@@ -50,6 +71,7 @@ def compared(repositories: Mapping[str, Path], files: int, rounds: int) -> Times
             if number:
                 times.add(f"write, {name}", wrote - began)
                 times.add(f"read, {name}", time.perf_counter() - wrote)
+            maintain(repository)
     return times
 
 

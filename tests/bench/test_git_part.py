@@ -13,7 +13,7 @@ from service.bench.naive import commit_naively
 from service.bench.projects import FAN, build, chosen, content, copies, pack_refs, path_of
 from service.bench.saturate import saturate
 from service.bench.tally import Ending, Tally
-from service.bench.wear import MARKERS, markers, read
+from service.bench.wear import FRESH, MARKERS, WORN, executions, markers, read
 from service.proposals.ports import Approved, Stored
 from service.repositories.lease import LeaseBusy
 from tests.stage import git
@@ -99,6 +99,19 @@ def test_a_repository_with_markers_is_as_git_knows_it(tmp_path: Path) -> None:
     assert len(found.rows) == 3
     assert len(found.targets) == 4
     assert MARKERS == 100_000
+
+
+def test_a_repository_is_measured_after_executions_each_followed_by_its_maintenance(tmp_path: Path) -> None:
+    maintained: list[str] = []
+
+    def maintain(repository: Path) -> None:
+        git(repository, "repack", "-a", "-d", "-q")
+        maintained.append(repository.name)
+
+    found = executions(tmp_path, maintain, count=3, rounds=1, files=FILES)
+    assert maintained.count("worn-after executions.git") == 5
+    assert [row["repository"] for row in found.rows] == [FRESH, WORN]
+    assert [target.most for target in found.targets] == [1.2, 1.2]
 
 
 def test_a_read_gives_the_file_at_the_tip(project: Path) -> None:

@@ -52,7 +52,7 @@ async def test_a_race_ends_and_is_counted(it: Stand, mode: Any) -> None:
 @pytest.mark.parametrize("mode", crash.MODES)
 async def test_a_crash_ends_and_is_counted(it: Stand, mode: Any) -> None:
     row = await crash.run(it, mode, 1, 2)
-    assert (row["trials"], row["replays"]) == (2, 2)
+    assert (row["trials"], row["replays"], row["executors killed"]) == (2, 2, 4)
     if mode == "ours":
         assert row["executed"] == 2
         assert not any(row[name] for name in ("stale", "lost commits", "false stale", "duplicates"))
