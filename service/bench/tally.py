@@ -50,16 +50,15 @@ class Tally:
         made, landed = _commits(repository, "--batch-all-objects"), _commits(repository, BRANCH)
         every = [one for trial in self.trials for one in trial]
         states = Counter(one.state for one in every)
-        stale = [(one, trial) for trial in self.trials for one in trial if one.state == "stale"]
-        others = [any(other.proposal in landed for other in trial if other is not one) for one, trial in stale]
+        alone = {
+            one.proposal for trial in self.trials for one in trial if not any(each.proposal in landed for each in trial)
+        }
         return {
             "trials": len(self.trials),
             "executed": states["executed"],
             "stale": states["stale"],
             "lost commits": sum(one.state == "executed" and one.proposal not in landed for one in every),
-            "false stale": sum(
-                one.proposal in landed or not other for (one, _), other in zip(stale, others, strict=True)
-            ),
+            "false stale": sum(one.state == "stale" and one.proposal in landed.keys() | alone for one in every),
             "duplicates": sum(made[one.proposal] > 1 for one in every),
             "replays": sum(one.replayed for one in every),
             "of clicks again": len(every),

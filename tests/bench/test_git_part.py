@@ -95,6 +95,7 @@ def test_a_repository_with_markers_is_as_git_knows_it(tmp_path: Path) -> None:
     pack_refs(path, names)
     listed = git(path, "for-each-ref", "--format=%(refname)").decode().split()
     assert listed == ["refs/heads/main", *sorted(names)]
+    assert [line.split()[1] for line in (path / "packed-refs").read_text().splitlines()[1:]] == listed
     found = markers(tmp_path, 50, rounds=1, files=FILES)
     assert len(found.rows) == 3
     assert len(found.targets) == 4
