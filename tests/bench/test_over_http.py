@@ -60,7 +60,8 @@ async def test_a_crash_ends_and_is_counted(it: Stand, mode: Any) -> None:
 
 @pytest.mark.parametrize("mode", cost.MODES)
 async def test_every_call_has_its_cost(it: Stand, mode: Any) -> None:
-    row = await cost.run(it, mode, 1, 1)
+    async with it.writer(mode):
+        (row,) = await cost.run({mode: it}, 1, 1)
     names = (serve.PROPOSE, serve.PROPOSE_AGAIN, serve.CLICK, serve.CLICK_AGAIN, cost.STALE)
     assert all(row[f"{name}, ms"] > 0 for name in names)
 
