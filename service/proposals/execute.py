@@ -39,7 +39,14 @@ from service.repositories.lease import Lease, LeaseBusy, read_mark
 from service.repositories.objects import decode, encode
 from service.repositories.placement import Place, Storage
 from service.repositories.reading import Objects
-from service.repositories.refs import LockHeld, RefConflict, RefMoved, read_ref, remove_leftover_locks
+from service.repositories.refs import (
+    LockHeld,
+    RefConflict,
+    RefMoved,
+    flush_folders,
+    read_ref,
+    remove_leftover_locks,
+)
 from service.writer.intent import Intent, marker_ref, seal
 from service.writer.provenance import Trailers, committer_email
 from service.writer.reconcile import Fate, reconcile
@@ -115,6 +122,7 @@ class Execute:
         removed = remove_leftover_locks(place.path)
         if removed:
             log.warning("removed %d leftovers in %s", len(removed), repository_id)
+        flush_folders(place.path)
         async with self.database.bound(tenant) as tx:
             found = await tx.execute(
                 select(proposal.c.id).where(proposal.c.repository == repository_id, proposal.c.state == "executing")
@@ -151,6 +159,7 @@ class Execute:
             log.warning("could not write %s: %s", proposal_id, error)
             return await self._finish(tenant, proposal_id, place)
         except OSError:
+            remove_leftover_locks(place.path)
             if await self._finish(tenant, proposal_id, place, counted=False):
                 return True
             raise
@@ -163,12 +172,13 @@ class Execute:
         that nothing happened, this was one of the few attempts.
         """
         async with self.database.bound(tenant) as tx:
-            stored = (await tx.execute(select(intent).where(intent.c.proposal == proposal_id))).one_or_none()
+            found = select(intent, staging.c.objects).join(staging, staging.c.proposal == intent.c.proposal)
+            stored = (await tx.execute(found.where(intent.c.proposal == proposal_id))).one_or_none()
             state = await tx.scalar(select(proposal.c.state).where(proposal.c.id == proposal_id))
         if stored is None:
             return await self._adopt(tenant, proposal_id, place)
         what = _stored_intent(stored)
-        fate = reconcile(place.path, what)
+        fate = reconcile(place.path, decode(stored.objects), what)
         if fate is Fate.LANDED:
             await self._landed(tenant, proposal_id, what, recovered=True)
         elif fate is Fate.ALARM:
