@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.attack import Call, Zygote, refuse_at, why_not
+from tests.faults.attack import Call, Zygote, calls_in, refuse_at, why_not
 from tests.faults.sizes import SIZES, sampled
 from tests.faults.trial import LAYOUTS, Tally, counted, staged
 from tests.stage import Stage
@@ -17,6 +17,8 @@ ERRORS = {
     **dict.fromkeys(("rename", "mkdir", "link", "ftruncate"), ("ENOSPC", "EIO", "EROFS")),
     **dict.fromkeys(("unlink", "rmdir"), ("EIO", "EROFS")),
 }
+FOLDER = re.compile(r"\.git/((?:objects|refs)(?:/[a-z]+)?)>")
+RENAMED = re.compile(r', "[^"]*\.git/([^"]+)/([^"/]+)"')
 WRITING = re.compile(r"O_WRONLY|O_RDWR|O_CREAT")
 
 
@@ -56,3 +58,27 @@ async def test_refused_at_any_system_call_it_waits_and_is_executed_when_the_disk
     record_property("refusals", len(every))
     tally.tell(record_property)
     assert not tally.wrong, "\n".join(tally.wrong)
+
+
+async def test_what_a_failed_flush_may_have_lost_is_written_anew(stage: Stage, writers: Zygote, tmp_path: Path) -> None:
+    """A second fsync succeeds without having written anything (fsync(2)): only a new rename makes a folder sure."""
+    flushed = [call for call in await counted(stage, writers, "loose", tmp_path / "log") if call.name == "fsync"]
+    folders = [call for call in flushed if FOLDER.search(call.arguments)]
+    names = [FOLDER.findall(call.arguments)[0] for call in folders]
+    assert names == ["objects/pack", "refs", "refs/proposals", "refs/heads"]
+    for call, folder in zip(folders, names, strict=True):
+        trial = await staged(stage, "loose")
+        log = tmp_path / str(call.number)
+        assert writers.run("persist", trial.house, trial.ids, refuse_at(call, "EIO"), log=log).status == 0
+        assert await trial.faults() == []
+        calls = calls_in(log)
+        failed = calls.index(call)
+        again = [later.arguments for later in calls[failed + 1 :] if later.name == "fsync"]
+        assert folder in [found for arguments in again for found in FOLDER.findall(arguments)]
+        assert entries(calls[:failed], folder) <= entries(calls[failed + 1 :], folder)
+
+
+def entries(calls: list[Call], folder: str) -> set[str]:
+    """The names that renames made in a folder."""
+    targets = [RENAMED.search(call.arguments) for call in calls if call.name == "rename"]
+    return {found[2] for found in targets if found and found[1] == folder}
