@@ -11,7 +11,14 @@ from service.repositories.lease import Lease
 from service.repositories.objects import Staged, Staging
 from service.repositories.packs import write_pack
 from service.repositories.reading import Objects
-from service.repositories.refs import RefTransaction, list_refs, own_value, read_ref, remove_leftover_locks
+from service.repositories.refs import (
+    RefTransaction,
+    flush_folders,
+    list_refs,
+    own_value,
+    read_ref,
+    remove_leftover_locks,
+)
 
 NOBODY = b"Placet <placet@localhost> 0 +0000"
 """The author of a plan that builds no commit; it is never written."""
@@ -35,7 +42,9 @@ class BareRepository:
             yield lease
 
     def remove_leftovers(self) -> tuple[str, ...]:
-        return remove_leftover_locks(self.path)
+        removed = remove_leftover_locks(self.path)
+        flush_folders(self.path)
+        return removed
 
     def store(self, plan: Plan, objects: Iterable[Staged]) -> Staging:
         author = plan.build[0].author if plan.build else NOBODY

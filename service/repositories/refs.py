@@ -399,6 +399,14 @@ def remove_leftover_locks(repository: Path) -> tuple[str, ...]:
     return tuple(sorted({path.relative_to(repository).as_posix() for path in (*files, *folders)}))
 
 
+def flush_folders(repository: Path) -> None:
+    """Flush the folders of all refs and packs: a dead writer may have made one and not lived to flush it."""
+    for folder, _, _ in os.walk(repository / "refs", topdown=False):
+        flush(folder)
+    for name in ("objects/pack", "objects", "."):
+        flush(repository / name)
+
+
 def _walk_files(top: Path) -> Iterator[Path]:
     for folder, _, files in os.walk(top):
         yield from (Path(folder, file) for file in files)

@@ -54,7 +54,9 @@ class Repository(RefReader, Protocol):
         """Hold the lease for the block; waits so long. Raises LeaseBusy."""
 
     def remove_leftovers(self) -> Sequence[str]:
-        """Remove what dead writers left: locks, unfinished packs. Hold the lease."""
+        """Remove what dead writers left, locks and unfinished packs, and flush the folders that they made. Hold the
+        lease. Raises OSError.
+        """
 
     def store(self, plan: Plan, objects: Iterable[Staged]) -> Store:
         """The objects as they were when the plan was made."""
