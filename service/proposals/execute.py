@@ -23,7 +23,7 @@ from service.kit.errors import Code, Refusal
 from service.proposals.decide import stale_outcome, wanted
 from service.proposals.planning import broken_pin, load_manifests, load_pins, load_plan
 from service.proposals.ports import Approved, Cause, Change, Store, Tx
-from service.proposals.push import record_push
+from service.proposals.push import push_cause, record_push
 from service.proposals.states import LostRace, move
 from service.repositories.lease import LeaseBusy
 from service.repositories.objects import Staged, decode
@@ -175,6 +175,9 @@ class Execute:
             await self._finish(_Job(tenant, proposal_id, "executing", repository_id, place, git))
 
     async def _finish_push(self, tenant: UUID, repository_id: UUID, git: Repository, journal: Journal) -> None:
+        async with self.store.bound(tenant) as tx:
+            if await tx.recorded(push_cause(journal), journal.moves):
+                return  # a mark that was taken away came back when the power went
         try:
             finish(git, journal)
         except RefMoved as error:

@@ -160,6 +160,9 @@ class Tx(Protocol):
     async def record_moves(self, cause: Cause, repository_id: UUID, moves: Sequence[MoveRef]) -> bool:
         """Store that these refs moved; False where it is stored already."""
 
+    async def recorded(self, cause: Cause, moves: Sequence[MoveRef]) -> bool:
+        """Whether these moves are stored."""
+
     def append(self, actor: Actor, kind: str, subject: str, **details: Any) -> None:
         """Have a ledger entry written at the commit."""
 

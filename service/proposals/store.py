@@ -200,6 +200,11 @@ class ProposalTx:
         stored = insert(ref_move).values(rows).on_conflict_do_nothing()
         return bool((await self.bound.execute(stored)).rowcount)
 
+    async def recorded(self, cause: Cause, moves: Sequence[MoveRef]) -> bool:
+        ids = [uuid5(cause.id, one.ref) for one in moves]
+        found = await self.bound.execute(select(func.count()).where(ref_move.c.id.in_(ids)))
+        return int(found.scalar_one()) == len(ids)
+
     def append(self, actor: Actor, kind: str, subject: str, **details: Any) -> None:
         append(self.bound, actor, kind, subject, **details)
 

@@ -363,5 +363,9 @@ class PlayedTx:
         self.put(("moves", cause.id), (cause, repository_id, tuple(moves)))
         return True
 
+    async def recorded(self, cause: Cause, _moves: Sequence[MoveRef]) -> bool:
+        self.statement()
+        return self.get("moves", cause.id) is not None
+
     def append(self, actor: Actor, kind: str, subject: str, **details: Any) -> None:
         self.entries.append(Entry(kind, subject, actor, details))

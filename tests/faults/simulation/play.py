@@ -347,11 +347,11 @@ class Play:
 
     def _administrator(self) -> None:
         while True:
-            self.schedule.sleep(3 + self.chance.random() * 20)
+            self.schedule.sleep(self.chance.random() * 4)
             what, taken = self.chance.choice(TAKEN)
             for right in (taken, RIGHTS.get(what, Right(values={"role": "owner"}))):
                 self._quietly(partial(self._change_right, what, right))
-                self.schedule.sleep(self.chance.random() * 2)
+                self.schedule.sleep(self.chance.random() * 0.5)
 
     def _change_right(self, what: Any, right: Right) -> None:
         async def work(tx: Any) -> None:
@@ -401,6 +401,9 @@ class Play:
                 self._check_move(tx, before.stored, row.stored)
             if key[0] == "moves":
                 self._check_recorded(*row)
+        for entry in tx.entries:
+            if entry.kind == "writer.alarm":
+                self.schedule.violated(f"an alarm without a stranger: {entry.subject} {entry.details}")
 
     def _check_recorded(self, cause: Cause, repository: UUID, moves: Sequence[MoveRef]) -> None:
         disk = self.host.disks[Path(str(repository))]
@@ -483,7 +486,7 @@ class Play:
             self.schedule.violated(f"left over: {left} in the queue, locks {locks}")
 
     def _check_commits(self) -> None:
-        """At most one commit of a proposal was ever on any ref."""
+        """At most one commit of a proposal was ever on any ref, and none of one that was not executed."""
         for disk in self.host.disks.values():
             found: dict[bytes, set[Oid]] = {}
             for oid in {oid for values in disk.history.values() for oid in values if oid != NULL}:
@@ -491,8 +494,9 @@ class Play:
                     if line.startswith(b"Proposal: "):
                         found.setdefault(line, set()).add(oid)
             for line, oids in found.items():
-                if len(oids) > 1:
-                    self.schedule.violated(f"{line.decode()} became {len(oids)} commits")
+                state = self.server.rows["proposal", UUID(line.decode().partition(" ")[2])].stored.state
+                if len(oids) > 1 or state != "executed":
+                    self.schedule.violated(f"{line.decode()} is {state} and became {len(oids)} commits")
 
 
 @dataclass(frozen=True)
