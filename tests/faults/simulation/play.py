@@ -346,7 +346,7 @@ class Play:
     # rights
 
     def _administrator(self) -> None:
-        while True:
+        while self.server.chances is not CALM:
             self.schedule.sleep(self.chance.random() * 4)
             what, taken = self.chance.choice(TAKEN)
             for right in (taken, RIGHTS.get(what, Right(values={"role": "owner"}))):
