@@ -9,6 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
+from service.kit.sealed import Sealer
 from service.settings import Settings
 from service.worker import run_worker
 
@@ -27,4 +28,5 @@ def step(name: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-sys.exit(run_worker(Settings(url, "http://localhost:1", Path(repositories), b"s" * 32, None), 1, step))
+settings = Settings(url, "http://localhost:1", Path(repositories), b"s" * 32, None)
+sys.exit(run_worker(settings, Sealer(b"k" * 32), 1, step))
