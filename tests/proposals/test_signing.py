@@ -93,6 +93,18 @@ async def test_a_tenant_that_did_not_ask_gets_no_signature_and_neither_does_one_
     assert await entries(house, "tenant.sign_commits") == [{"on": True}, {"on": False}]
 
 
+async def test_what_counts_is_whether_a_signature_is_asked_for_at_the_intent(house: House) -> None:
+    first = await approve(house, "first.txt")
+    await house.sign()
+    assert await house.execute(first)
+    assert holds(house.path, house.head(), await house.signers())
+    second = await approve(house, "second.txt")
+    async with house.stage.owner_db.bound(house.tenant) as tx:
+        await stop_signing(tx, system(house.tenant))
+    assert await house.execute(second, sealer=None)
+    assert b"gpgsig" not in git(house.path, "cat-file", "commit", "main")
+
+
 async def no_secret(_house: House) -> Sealer | None:
     return None
 
