@@ -9,20 +9,23 @@ import asyncio
 import ctypes
 import logging
 import os
+import resource
 import select as polling
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NoReturn
+from functools import partial
+from typing import Any, NoReturn
 
 from sqlalchemy import text
 
 from service.kit.actor import system
 from service.kit.database import Database
 from service.kit.errors import Refusal
+from service.kit.sealed import Sealer
 from service.proposals.execute import Execute
 from service.proposals.expire import expire
 from service.proposals.states import WORK
@@ -38,6 +41,8 @@ CLAIM_SECONDS = 3
 POLL_SECONDS = 1.0
 TAKEN, GIVEN = b"+", b"-"
 PR_SET_PDEATHSIG = 1
+Holding = Callable[[bool], None]
+"""Told True when a lease was taken and False when it was given back."""
 
 # One statement, and all it does is move `due` on: whoever dies with a claim loses nothing.
 CLAIM = text(
@@ -58,12 +63,17 @@ def no_step(_name: str) -> None:
 
 
 def run_worker(
-    settings: Settings, executors: int = 2, step: Step = no_step, lease_seconds: float = LEASE_LIMIT_SECONDS
+    settings: Settings,
+    sealer: Sealer | None,
+    executors: int = 2,
+    step: Step = no_step,
+    lease_seconds: float = LEASE_LIMIT_SECONDS,
 ) -> int:
     """Run until SIGTERM or SIGINT. Gives the exit status.
 
     Args:
         settings: of this process.
+        sealer: opens signing keys; see `Execute`.
         executors: how many processes execute at once.
         step: told the name of each step that an execution did.
         lease_seconds: who holds a lease for longer is killed.
@@ -71,14 +81,15 @@ def run_worker(
     stopping: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda given, _frame: stopping.append(given))
-    children = [_start(settings, step, lease_seconds) for _ in range(executors)]
+    start = partial(_start, settings, sealer, step, lease_seconds)
+    children = [start() for _ in range(executors)]
     log.info("writer runs with %d executors", executors)
     while not stopping:
         _watch(children)
         for index, child in enumerate(children):
             if child.ended():
                 log.warning("an executor ended; starting another")
-                children[index] = _start(settings, step, lease_seconds)
+                children[index] = start()
     for child in children:
         child.stop()
     return 0
@@ -135,21 +146,22 @@ def _watch(children: list[_Child]) -> None:
         child.kill_if_hanging()
 
 
-def _start(settings: Settings, step: Step, lease_seconds: float) -> _Child:
+def _start(settings: Settings, sealer: Sealer | None, step: Step, lease_seconds: float) -> _Child:
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        _execute_for_ever(settings, step, writing, parent)
+        _execute_for_ever(lambda holding: _executor(settings, sealer, holding, step), writing, parent)
     os.close(writing)
     return _Child(pid, reading, lease_seconds)
 
 
-def _execute_for_ever(settings: Settings, step: Step, writing: int, parent: int) -> NoReturn:
+def _execute_for_ever(executor: Callable[[Holding], Coroutine[Any, Any, None]], writing: int, parent: int) -> NoReturn:
     status = 1
     try:
         os.setpgid(0, 0)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core would hold a key
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == parent:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -158,7 +170,7 @@ def _execute_for_ever(settings: Settings, step: Step, writing: int, parent: int)
             def holding(taken: bool) -> None:
                 os.write(writing, TAKEN if taken else GIVEN)
 
-            asyncio.run(_executor(settings, holding, step))
+            asyncio.run(executor(holding))
             status = 0
     except BaseException:
         log.exception("executor failed")
@@ -167,11 +179,11 @@ def _execute_for_ever(settings: Settings, step: Step, writing: int, parent: int)
         os._exit(status)
 
 
-async def _executor(settings: Settings, holding: Callable[[bool], None], step: Step) -> None:
+async def _executor(settings: Settings, sealer: Sealer | None, holding: Holding, step: Step) -> None:
     database = Database(settings.database_url, "placet_writer", size=2)
     storage = Storage(settings.repositories)
     store = ProposalStore(database, storage)
-    execute = Execute(store, BareRepository, holding, step)
+    execute = Execute(store, BareRepository, holding, step, sealer)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     try:

@@ -26,6 +26,7 @@ from service.repositories.objects import decode, encode
 from service.repositories.placement import Place, Storage
 from service.repositories.tables import placement
 from service.writer.intent import Intent, marker_ref
+from service.writer.keys import LiveKey, live_key
 
 T = TypeVar("T")
 PAUSE_MOST = 60
@@ -165,12 +166,16 @@ class ProposalTx:
         queued = work_queue.c
         return queued.kind.in_(kinds) & (queued.tenant == self.tenant) & (queued.subject == proposal_id)
 
-    async def store_intent(self, proposal_id: UUID, epoch: int, sealed: Intent) -> None:
+    async def live_key(self) -> LiveKey | None:
+        return await live_key(self.bound)
+
+    async def store_intent(self, proposal_id: UUID, epoch: int, sealed: Intent, signing_key: UUID | None) -> None:
         values = {
             "epoch": epoch,
             "moves": canonical([one.model_dump(mode="json") for one in sealed.moves]).decode(),
             "commits": encode(sealed.commits),
             "marker": sealed.marker[1],
+            "signing_key": signing_key,
         }
         stored = insert(intent).values(tenant=self.tenant, proposal=proposal_id, **values)
         await self.bound.execute(stored.on_conflict_do_update(index_elements=["tenant", "proposal"], set_=values))

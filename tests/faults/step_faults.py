@@ -21,6 +21,7 @@ from service.repositories.refs import RefTransaction
 from service.settings import Settings
 from service.worker import run_worker
 from service.writer import write
+from tests.stage import SEALER
 
 STEPS: dict[str, tuple[Any, str]] = {
     "leased": (Lease, "mark"),
@@ -123,4 +124,4 @@ if __name__ == "__main__":
     faults = _Faults(Path(repositories))
     faults.install()
     settings = Settings(url, "http://localhost:1", Path(repositories), b"s" * 32, None)
-    sys.exit(run_worker(settings, int(executors), faults.after, float(seconds)))
+    sys.exit(run_worker(settings, SEALER, int(executors), faults.after, float(seconds)))

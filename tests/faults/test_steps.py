@@ -1,60 +1,24 @@
 """Every fault at every named step of an execution: the next writer brings it to its one end by itself."""
 
-import os
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import AsyncIterator
 from uuid import UUID
 
 import anyio
 import pytest
-from sqlalchemy import func, select
 
-from service.contract.data import Json
 from service.grants.manage import let_agents_propose
 from service.kit.database import Database
-from service.ledger.tables import ledger_entry
-from service.repositories.lease import lease_file, marked
 from service.repositories.placement import Storage
-from tests.faults.attack import ROOT
 from tests.faults.oracle import Answer, judge
 from tests.faults.sizes import SIZES, sampled
 from tests.faults.step_faults import FAULTS, STEPS, plan
-from tests.stage import House, Stage, git
+from tests.faults.working import PATIENCE_SECONDS, Case, worker
+from tests.stage import House, Stage
 
 pytestmark = pytest.mark.anyio
-PATIENCE_SECONDS = 60
-LEASE_SECONDS = 2.0
 EXECUTORS = 6
-WAITING = frozenset({"approved", "executing"})
 EVERY = [(step, fault) for step in STEPS for fault in FAULTS if fault != "is killed with the whole writer"]
 TABLE = [EVERY[number - 1] for number in sampled(len(EVERY), SIZES.kill_points // 4)]
-
-
-@dataclass
-class Case:
-    """An approved proposal whose writer has a fault planned."""
-
-    house: House
-    shown: Json
-    planned: Path
-
-    async def ended(self) -> Json:
-        with anyio.fail_after(PATIENCE_SECONDS):
-            while (found := await self.house.own.read(self.shown["proposal_id"], 5))["status"] in WAITING:
-                pass
-            while marked(lease_file(self.house.path)):
-                await anyio.to_thread.run_sync(os.sched_yield)
-        return found
-
-    async def traces(self) -> tuple[bytes, int]:
-        """All that an execution leaves: every ref, and how many entries there are."""
-        async with self.house.stage.owner_db.bound(self.house.tenant) as tx:
-            entries = await tx.scalar(select(func.count()).select_from(ledger_entry))
-        return git(self.house.path, "for-each-ref"), entries
 
 
 async def planned(stage: Stage, step: str, fault: str) -> Case:
@@ -62,17 +26,6 @@ async def planned(stage: Stage, step: str, fault: str) -> Case:
     shown = await house.propose()
     await house.decide(shown)
     return Case(house, shown, plan(stage.storage.root, shown["proposal_id"], step, fault))
-
-
-@contextmanager
-def worker(stage: Stage, url: str, executors: int = 1) -> Iterator[subprocess.Popen[bytes]]:
-    where = [url, str(stage.storage.root), str(LEASE_SECONDS), str(executors)]
-    process = subprocess.Popen([sys.executable, "-m", "tests.faults.step_faults", *where], cwd=ROOT)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
 from service.settings import Settings
 from service.worker import no_step, run_worker
+from tests.stage import SEALER
 
 log = logging.getLogger("placet.faults")
 PR_SET_PTRACER = 0x59616D61  # where Yama lets only parents attach
@@ -65,7 +66,7 @@ async def _act(database: Database, order: dict[str, Any], ready: Callable[[], No
         pass
     _, told = os.pipe()
     store = ProposalStore(database, Storage(Path(order["root"])))
-    run = Execute(store, BareRepository, lambda taken: os.write(told, b"+-"[not taken :]), no_step)
+    run = Execute(store, BareRepository, lambda taken: os.write(told, b"+-"[not taken :]), no_step, SEALER)
     ready()
     await TASKS[order["task"]](run, store.storage, tenant, [UUID(one) for one in order["proposals"]])
 
@@ -82,7 +83,7 @@ def _stop() -> None:
 
 def _work(order: dict[str, Any], url: str) -> None:
     _stop()
-    run_worker(Settings(url, "http://localhost:1", Path(order["root"]), b"s" * 32, None), 1)
+    run_worker(Settings(url, "http://localhost:1", Path(order["root"]), b"s" * 32, None), SEALER, 1)
 
 
 def _child(database: Database, order: dict[str, Any], url: str) -> NoReturn:

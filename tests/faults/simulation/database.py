@@ -301,6 +301,7 @@ class PlayedTx:
             connection_name="Claude",
             pending_most=20,
             proposal_seconds=86_400,
+            sign_commits=False,
         )
 
     async def change(self, what: Change) -> bool:
@@ -337,7 +338,10 @@ class PlayedTx:
             pause = min(PAUSE_MOST, 2.0 ** min(row.attempts, 10)) if seconds is None else seconds
             self.put(("queue", "execute", proposal_id), replace(row, due=self.server.clock() + pause))
 
-    async def store_intent(self, proposal_id: UUID, epoch: int, intent: Intent) -> None:
+    async def live_key(self) -> None:
+        self.statement()
+
+    async def store_intent(self, proposal_id: UUID, epoch: int, intent: Intent, _signing_key: UUID | None) -> None:
         self.hold("intent", proposal_id)
         before = self.get("intent", proposal_id)
         attempts, since = (before[1], before[2]) if before else (1, self.server.clock())

@@ -139,7 +139,7 @@ class Play:
 
     def _execute(self, process: Process) -> Execute:
         opened = self.host.opener(process)
-        return Execute(self.server.store(process), opened, lambda _taken: None, lambda _name: self.schedule.point())
+        return Execute(self.server.store(process), opened, _unheard, lambda _name: self.schedule.point(), None)
 
     def _writer(self, name: str) -> None:
         self._begin(name)
@@ -510,6 +510,10 @@ class _Waits:
         while (found := await look()) is None and self.schedule.now < until:
             self.schedule.sleep(min(1.0, self.schedule.chance.random()))
         return found
+
+
+def _unheard(_taken: bool) -> None:
+    """Who hangs is not killed here: whoever is killed is killed by chance."""
 
 
 async def _here(work: Callable[[], Any]) -> Any:
