@@ -1,8 +1,8 @@
 """The writer process: executors that claim approved proposals, and a parent that kills one which hangs.
 
 Each executor is a process of its own, forked before any event loop exists. It says over a pipe when it takes a lease
-and when it gives it back; one that holds a lease for longer than 30 s is killed with all of its git children, and the
-next takes over where the marker says. Executors die with the parent.
+and when it gives it back; one that holds a lease for longer than 30 s (120 s for maintenance) is killed with all of its
+git children, and the next takes over where the marker says. Executors die with the parent.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
+from uuid import UUID
 
 from sqlalchemy import text
 
@@ -25,6 +26,7 @@ from service.kit.database import Database
 from service.kit.errors import Refusal
 from service.proposals.execute import Execute
 from service.proposals.expire import expire
+from service.proposals.maintain import Maintain
 from service.proposals.states import WORK
 from service.repositories.placement import Storage
 from service.settings import Settings
@@ -34,7 +36,8 @@ log = logging.getLogger("placet.worker")
 LEASE_LIMIT_SECONDS = 30
 CLAIM_SECONDS = 3
 POLL_SECONDS = 1.0
-TAKEN, GIVEN = b"+", b"-"
+TAKEN, MAINTAINS, GIVEN = b"+", b"m", b"-"
+LIMIT_SECONDS = {TAKEN[0]: LEASE_LIMIT_SECONDS, MAINTAINS[0]: 120}
 PR_SET_PDEATHSIG = 1
 
 # One statement, and all it does is move `due` on: whoever dies with a claim loses nothing.
@@ -78,7 +81,7 @@ class _Child:
 
     pid: int
     pipe: int
-    since: float | None = None
+    until: float | None = None
 
     def ended(self) -> bool:
         with suppress(ChildProcessError):
@@ -88,12 +91,12 @@ class _Child:
     def read(self) -> None:
         with suppress(BlockingIOError):
             for word in os.read(self.pipe, 4096):
-                self.since = time.monotonic() if word == TAKEN[0] else None
+                self.until = time.monotonic() + LIMIT_SECONDS[word] if word in LIMIT_SECONDS else None
 
     def kill_if_hanging(self) -> None:
-        if self.since is not None and time.monotonic() - self.since > LEASE_LIMIT_SECONDS:
-            log.error("executor %d held a lease for more than %d s: killed", self.pid, LEASE_LIMIT_SECONDS)
-            self.since = None
+        if self.until is not None and time.monotonic() > self.until:
+            log.error("executor %d held a lease for longer than it may: killed", self.pid)
+            self.until = None
             self.signal(signal.SIGKILL)
 
     def signal(self, number: int) -> None:
@@ -101,7 +104,7 @@ class _Child:
             os.killpg(self.pid, number)
 
     def stop(self) -> None:
-        """Let it finish what it holds; a lease ends within its own limit."""
+        """Let it finish what it holds: an execution ends within its limit, and maintenance may be cut short."""
         self.signal(signal.SIGTERM)
         deadline = time.monotonic() + LEASE_LIMIT_SECONDS
         while not self.ended():
@@ -142,10 +145,10 @@ def _execute_for_ever(settings: Settings, step: Step, writing: int, parent: int)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
-            def holding(taken: bool) -> None:
-                os.write(writing, TAKEN if taken else GIVEN)
+            def tell(word: bytes) -> None:
+                os.write(writing, word)
 
-            asyncio.run(_executor(settings, holding, step))
+            asyncio.run(_executor(settings, tell, step))
             status = 0
     except BaseException:
         log.exception("executor failed")
@@ -154,17 +157,39 @@ def _execute_for_ever(settings: Settings, step: Step, writing: int, parent: int)
         os._exit(status)
 
 
-async def _executor(settings: Settings, holding: Callable[[bool], None], step: Step) -> None:
+@dataclass(frozen=True)
+class _Work:
+    """What an executor can do."""
+
+    database: Database
+    execute: Execute
+    maintain: Maintain
+
+    async def do(self, kind: str, tenant: UUID, subject: UUID) -> None:
+        if kind == "expire":
+            await expire(self.database, system(tenant), subject)
+        elif kind == "maintain":
+            await self.maintain(tenant, subject)
+        else:
+            await self.execute(tenant, subject)
+
+
+async def _executor(settings: Settings, tell: Callable[[bytes], None], step: Step) -> None:
     database = Database(settings.database_url, "placet_writer", size=2)
     storage = Storage(settings.repositories)
-    execute = Execute(database, storage, holding, step)
+
+    def executing(taken_as: bytes) -> Execute:
+        return Execute(database, storage, lambda taken: tell(taken_as if taken else GIVEN), step)
+
+    execute = executing(TAKEN)
+    work = _Work(database, execute, Maintain(database, storage, executing(MAINTAINS).lease, step))
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     try:
         await _recover(execute, storage)
         while not stop.is_set():
             with suppress(Refusal, OSError):
-                await _serve(database, execute, stop)
+                await _serve(work, stop)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), POLL_SECONDS)
     finally:
@@ -180,11 +205,11 @@ async def _recover(execute: Execute, storage: Storage) -> None:
             log.exception("could not recover repository %s", repository)
 
 
-async def _serve(database: Database, execute: Execute, stop: asyncio.Event) -> None:
+async def _serve(work: _Work, stop: asyncio.Event) -> None:
     """Work off what is due; sleep until a notification or a second has passed."""
-    async with database.listen(WORK) as notices:
+    async with work.database.listen(WORK) as notices:
         while not stop.is_set():
-            if await _one(database, execute):
+            if await _one(work):
                 continue
             waiters = [asyncio.ensure_future(notices.get()), asyncio.ensure_future(stop.wait())]
             done, left = await asyncio.wait(waiters, timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -194,17 +219,14 @@ async def _serve(database: Database, execute: Execute, stop: asyncio.Event) -> N
                 return  # the listener's connection is gone
 
 
-async def _one(database: Database, execute: Execute) -> bool:
+async def _one(work: _Work) -> bool:
     """Claim one piece of work and do it. False where nothing is due."""
-    async with database.directory() as tx:
+    async with work.database.directory() as tx:
         claimed = (await tx.execute(CLAIM, {"seconds": CLAIM_SECONDS})).one_or_none()
     if claimed is None:
         return False
     try:
-        if claimed.kind == "expire":
-            await expire(database, system(claimed.tenant), claimed.subject)
-        else:
-            await execute(claimed.tenant, claimed.subject)
+        await work.do(claimed.kind, claimed.tenant, claimed.subject)
     except Exception:
         log.exception("work %s on %s failed; it will be tried again", claimed.kind, claimed.subject)
     return True

@@ -32,6 +32,7 @@ from service.kit.errors import Code, Refusal
 from service.ledger.append import append
 from service.ledger.tables import ref_move
 from service.proposals.decide import stale_outcome, wanted
+from service.proposals.maintain import ask as ask_for_maintenance
 from service.proposals.planning import broken_pin, load_manifests, load_pins, load_plan, reopen
 from service.proposals.states import LostRace, move
 from service.proposals.tables import decision, intent, proposal, staging, work_queue
@@ -74,29 +75,37 @@ class Execute:
             repository_id = await tx.scalar(select(proposal.c.repository).where(proposal.c.id == proposal_id))
             place = await self.storage.place(tx, repository_id)
         try:
-            async with self._lease(tenant, repository_id, place) as lease:
+            async with self.lease(tenant, repository_id, place) as lease:
                 ended = await self._run(tenant, proposal_id, place)
                 if ended:
                     lease.clear()
-                return ended
         except LeaseBusy:
             return False
+        await ask_for_maintenance(self.database, tenant, repository_id, place)
+        return ended
 
     async def recover(self, tenant: UUID, repository_id: UUID) -> bool:
         """Finish what a dead holder of this repository's lease left. False: another process holds it."""
         async with self.database.bound(tenant) as tx:
             place = await self.storage.place(tx, repository_id)
         try:
-            async with self._lease(tenant, repository_id, place) as lease:
+            async with self.lease(tenant, repository_id, place) as lease:
                 lease.clear()
                 return True
         except LeaseBusy:
             return False
 
     @asynccontextmanager
-    async def _lease(self, tenant: UUID, repository_id: UUID, place: Place) -> AsyncIterator[Lease]:
-        """Hold the lease. Its mark stays until all is in order, so whoever comes after a crash knows."""
-        with Lease.acquire(place.path, LEASE_SECONDS) as lease:
+    async def lease(
+        self, tenant: UUID, repository_id: UUID, place: Place, seconds: float = LEASE_SECONDS
+    ) -> AsyncIterator[Lease]:
+        """Hold the lease, waiting so many seconds for it. Its mark stays until all is in order, so whoever comes after
+        a crash knows.
+
+        Raises:
+            LeaseBusy: another process holds it.
+        """
+        with Lease.acquire(place.path, seconds) as lease:
             self.holding(True)
             try:
                 if read_mark(place.path):

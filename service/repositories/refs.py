@@ -31,6 +31,7 @@ _NAME_MOST = 2_048
 _PART_MOST = 255 - len(_LOCK)  # bytes of one part of a name that the file system can hold with its lock
 _LEFTOVERS = (
     "*.lock",
+    "packed-refs.new",  # git makes none while there is one
     "objects/*.lock",
     "objects/info/**/*.lock",
     "objects/pack/*.lock",
@@ -396,19 +397,26 @@ def roll_forward(
 
 
 def remove_leftover_locks(repository: Path) -> tuple[str, ...]:
-    """Remove what dead writers left: locks, unfinished packs and objects, quarantined pushes. Hold the lease.
+    """Remove what dead writers left: locks, packs without an index, unfinished packs, objects, pushes. Hold the lease.
 
     Returns:
         The removed paths, relative to the repository, sorted.
     """
     locks = [path for path in _walk_files(repository / "refs") if path.name.endswith(_LOCK)]
-    files = [*locks, *(path for pattern in _LEFTOVERS for path in repository.glob(pattern))]
+    files = [*locks, *_unindexed(repository), *(path for pattern in _LEFTOVERS for path in repository.glob(pattern))]
     folders = [path for pattern in _QUARANTINES for path in repository.glob(pattern)]
     for path in files:
         path.unlink(missing_ok=True)
     for path in folders:
         shutil.rmtree(path, ignore_errors=True)
     return tuple(sorted({path.relative_to(repository).as_posix() for path in (*files, *folders)}))
+
+
+def _unindexed(repository: Path) -> Iterator[Path]:
+    """The files of packs without an index, which is written last and removed first: nothing of them was ever there."""
+    for path in (repository / "objects" / "pack").glob("pack-*.*"):
+        if not path.with_suffix(".idx").exists():
+            yield path
 
 
 def _walk_files(top: Path) -> Iterator[Path]:
