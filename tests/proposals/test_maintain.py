@@ -28,7 +28,7 @@ from tests.stage import House, git
 pytestmark = pytest.mark.anyio
 WRITER = Path(__file__).parent.parent / "dying_writer.py"
 PATIENCE_SECONDS = 60
-EXECUTIONS = 200
+EXECUTIONS = 100
 FEW_PACKS = 3
 
 
@@ -64,24 +64,23 @@ async def run(house: House, number: int) -> None:
     assert await house.execute(shown)
 
 
-async def test_two_hundred_executions_leave_few_packs_few_loose_markers_and_every_commit(
+async def test_a_hundred_executions_leave_few_packs_few_loose_markers_and_every_commit(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintenance, "LOOSE_REFS_MOST", 60)
-    most_packs = most_loose = 0
+    monkeypatch.setattr(maintenance, "LOOSE_REFS_MOST", 30)
+    most_loose = 0
     for number in range(EXECUTIONS):
         await run(house, number)
-        most_packs = max(most_packs, packs(house))
         most_loose = max(most_loose, len(list((house.path / "refs" / "proposals").iterdir())))
-        if await waiting(house):
+        if packs(house) >= PACKS_MOST:
+            assert await waiting(house) == 1
             assert await maintainer(house)(house.tenant, house.repository)
             assert packs(house) <= FEW_PACKS
-    assert (most_packs, await waiting(house)) == (PACKS_MOST, 0)
-    assert most_loose < 60 + PACKS_MOST
-    assert git(house.path, "rev-list", "--count", "main") == b"%d\n" % (EXECUTIONS + 1)
+    assert await waiting(house) == 0
+    assert most_loose < 30 + PACKS_MOST
+    commits = git(house.path, "rev-list", "-n", str(EXECUTIONS), "main").split()
     markers = git(house.path, "for-each-ref", "--format=%(objectname)", "refs/proposals").split()
-    assert set(markers) == set(git(house.path, "rev-list", "-n", str(EXECUTIONS), "main").split())
-    assert len(markers) == EXECUTIONS
+    assert (len(markers), sorted(markers)) == (EXECUTIONS, sorted(commits))
     assert git(house.path, "fsck", "--strict", "--no-dangling") == b""
 
 
@@ -109,9 +108,8 @@ async def test_maintenance_gives_way_to_who_holds_the_lease_and_is_asked_again(h
 async def test_an_approval_waits_for_maintenance_and_no_attempt_is_counted(house: House) -> None:
     shown = await house.propose()
     await house.decide(shown)
-    for _ in range(2):
-        with Lease.acquire(house.path, 0):
-            assert not await house.execute(shown)
+    with Lease.acquire(house.path, 0):
+        assert not await house.execute(shown)
     assert await house.execute(shown)
     async with house.stage.owner_db.bound(house.tenant) as tx:
         assert await tx.scalar(select(intent.c.attempts).where(intent.c.proposal == UUID(shown["proposal_id"]))) == 1
@@ -168,7 +166,7 @@ def writer(house: House, url: str, last: str) -> Iterator[None]:
         process.wait(PATIENCE_SECONDS)
 
 
-@pytest.mark.parametrize("last", ["never", "repacked", "refs copied"])
+@pytest.mark.parametrize("last", ["repacked", "refs copied"])
 async def test_the_worker_maintains_after_an_execution_and_after_a_kill_the_next_one_does(
     house: House, database_url: str, last: str
 ) -> None:
@@ -183,7 +181,7 @@ async def test_the_worker_maintains_after_an_execution_and_after_a_kill_the_next
                 pass
         while packs(house) > FEW_PACKS or await waiting(house) or read_mark(house.path):
             await anyio.to_thread.run_sync(os.sched_yield)
-    assert (house.stage.storage.root / "died").exists() == (last != "never")
+    assert (house.stage.storage.root / "died").exists()
     assert not list((house.path / "refs" / "proposals").iterdir())
     refs = git(house.path, "for-each-ref", "refs/proposals").splitlines()
     assert len(refs) == 501
