@@ -1,8 +1,8 @@
 """The writer process: executors that claim approved proposals, and a parent that kills one which hangs.
 
 Each executor is a process of its own, forked before any event loop exists. It says over a pipe when it takes a lease
-and when it gives it back; one that holds a lease for longer than 30 s is killed with all of its git children, and the
-next takes over where the marker says. Executors die with the parent.
+and when it gives it back; one that holds a lease for longer than 30 s (120 s for maintenance) is killed with all of its
+git children, and the next takes over where the marker says. Executors die with the parent.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
+from uuid import UUID
 
 from sqlalchemy import text
 
@@ -28,6 +29,7 @@ from service.kit.errors import Refusal
 from service.kit.sealed import Sealer
 from service.proposals.execute import Execute
 from service.proposals.expire import expire
+from service.proposals.maintain import Maintain
 from service.proposals.states import WORK
 from service.proposals.store import ProposalStore
 from service.repositories.bare import BareRepository
@@ -37,12 +39,13 @@ from service.writer.write import Step
 
 log = logging.getLogger("placet.worker")
 LEASE_LIMIT_SECONDS = 30
+MAINTENANCE_LIMIT_SECONDS = 120
 CLAIM_SECONDS = 3
 POLL_SECONDS = 1.0
-TAKEN, GIVEN = b"+", b"-"
+TAKEN, MAINTAINS, GIVEN = b"+", b"m", b"-"
 PR_SET_PDEATHSIG = 1
-Holding = Callable[[bool], None]
-"""Told True when a lease was taken and False when it was given back."""
+Tell = Callable[[bytes], None]
+"""Tells the parent that a lease was taken (for what), or given back."""
 
 # One statement, and all it does is move `due` on: whoever dies with a claim loses nothing.
 CLAIM = text(
@@ -102,7 +105,7 @@ class _Child:
     pid: int
     pipe: int
     lease_seconds: float
-    since: float | None = None
+    until: float | None = None
 
     def ended(self) -> bool:
         with suppress(ChildProcessError):
@@ -112,12 +115,13 @@ class _Child:
     def read(self) -> None:
         with suppress(BlockingIOError):
             for word in os.read(self.pipe, 4096):
-                self.since = time.monotonic() if word == TAKEN[0] else None
+                limits = {TAKEN[0]: self.lease_seconds, MAINTAINS[0]: MAINTENANCE_LIMIT_SECONDS}
+                self.until = time.monotonic() + limits[word] if word in limits else None
 
     def kill_if_hanging(self) -> None:
-        if self.since is not None and time.monotonic() - self.since > self.lease_seconds:
-            log.error("executor %d held a lease for more than %g s: killed", self.pid, self.lease_seconds)
-            self.since = None
+        if self.until is not None and time.monotonic() > self.until:
+            log.error("executor %d held a lease for longer than it may: killed", self.pid)
+            self.until = None
             self.signal(signal.SIGKILL)
 
     def signal(self, number: int) -> None:
@@ -125,7 +129,7 @@ class _Child:
             os.killpg(self.pid, number)
 
     def stop(self) -> None:
-        """Let it finish what it holds; a lease ends within its own limit."""
+        """Let it finish what it holds: an execution ends within its limit, and maintenance may be cut short."""
         self.signal(signal.SIGTERM)
         deadline = time.monotonic() + self.lease_seconds
         while not self.ended():
@@ -152,12 +156,12 @@ def _start(settings: Settings, sealer: Sealer | None, step: Step, lease_seconds:
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        _execute_for_ever(lambda holding: _executor(settings, sealer, holding, step), writing, parent)
+        _execute_for_ever(lambda tell: _executor(settings, sealer, tell, step), writing, parent)
     os.close(writing)
     return _Child(pid, reading, lease_seconds)
 
 
-def _execute_for_ever(executor: Callable[[Holding], Coroutine[Any, Any, None]], writing: int, parent: int) -> NoReturn:
+def _execute_for_ever(executor: Callable[[Tell], Coroutine[Any, Any, None]], writing: int, parent: int) -> NoReturn:
     status = 1
     try:
         os.setpgid(0, 0)
@@ -167,10 +171,10 @@ def _execute_for_ever(executor: Callable[[Holding], Coroutine[Any, Any, None]], 
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
-            def holding(taken: bool) -> None:
-                os.write(writing, TAKEN if taken else GIVEN)
+            def tell(word: bytes) -> None:
+                os.write(writing, word)
 
-            asyncio.run(executor(holding))
+            asyncio.run(executor(tell))
             status = 0
     except BaseException:
         log.exception("executor failed")
@@ -179,18 +183,40 @@ def _execute_for_ever(executor: Callable[[Holding], Coroutine[Any, Any, None]], 
         os._exit(status)
 
 
-async def _executor(settings: Settings, sealer: Sealer | None, holding: Holding, step: Step) -> None:
+@dataclass(frozen=True)
+class _Work:
+    """What an executor can do."""
+
+    database: Database
+    store: ProposalStore
+    execute: Execute
+    maintain: Maintain
+
+    async def do(self, kind: str, tenant: UUID, subject: UUID) -> None:
+        if kind == "expire":
+            await expire(self.store, system(tenant), subject)
+        elif kind == "maintain":
+            await self.maintain(tenant, subject)
+        else:
+            await self.execute(tenant, subject)
+
+
+async def _executor(settings: Settings, sealer: Sealer | None, tell: Tell, step: Step) -> None:
     database = Database(settings.database_url, "placet_writer", size=2)
     storage = Storage(settings.repositories)
     store = ProposalStore(database, storage)
-    execute = Execute(store, BareRepository, holding, step, sealer)
+
+    def executing(taken_as: bytes) -> Execute:
+        return Execute(store, BareRepository, lambda taken: tell(taken_as if taken else GIVEN), step, sealer)
+
+    work = _Work(database, store, executing(TAKEN), Maintain(database, storage, executing(MAINTAINS).lease, step))
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     try:
-        await _recover(database, execute, storage)
+        await _recover(database, work.execute, storage)
         while not stop.is_set():
             with suppress(Refusal, OSError):
-                await _serve(database, store, execute, stop)
+                await _serve(work, stop)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), POLL_SECONDS)
     finally:
@@ -210,11 +236,11 @@ async def _recover(database: Database, execute: Execute, storage: Storage) -> No
             log.exception("could not recover repository %s", repository)
 
 
-async def _serve(database: Database, store: ProposalStore, execute: Execute, stop: asyncio.Event) -> None:
+async def _serve(work: _Work, stop: asyncio.Event) -> None:
     """Work off what is due; sleep until a notification or a second has passed."""
-    async with database.listen(WORK) as notices:
+    async with work.database.listen(WORK) as notices:
         while not stop.is_set():
-            if await _one(database, store, execute):
+            if await _one(work):
                 continue
             waiters = [asyncio.ensure_future(notices.get()), asyncio.ensure_future(stop.wait())]
             done, left = await asyncio.wait(waiters, timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -224,17 +250,14 @@ async def _serve(database: Database, store: ProposalStore, execute: Execute, sto
                 return  # the listener's connection is gone
 
 
-async def _one(database: Database, store: ProposalStore, execute: Execute) -> bool:
+async def _one(work: _Work) -> bool:
     """Claim one piece of work and do it. False where nothing is due."""
-    async with database.directory() as tx:
+    async with work.database.directory() as tx:
         claimed = (await tx.execute(CLAIM, {"seconds": CLAIM_SECONDS})).one_or_none()
     if claimed is None:
         return False
     try:
-        if claimed.kind == "expire":
-            await expire(store, system(claimed.tenant), claimed.subject)
-        else:
-            await execute(claimed.tenant, claimed.subject)
+        await work.do(claimed.kind, claimed.tenant, claimed.subject)
     except Exception:
         log.exception("work %s on %s failed; it will be tried again", claimed.kind, claimed.subject)
     return True

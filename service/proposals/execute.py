@@ -311,10 +311,14 @@ class Execute:
         return _Ready(approved, decode(approved.objects), sealed)
 
     async def _landed(self, job: _Job, source: State, what: Intent, *, recovered: bool) -> None:
+        slow = job.git.wants_maintenance()
+
         async def work(tx: Tx) -> None:
             outcome: Json = {"code": "executed", "commit": what.marker[1], "recovered": recovered}
             await self._close(tx, job, source, "executed", outcome)
             await tx.record_moves(Cause(job.proposal, "writer", proposal=True), job.repository, what.moves)
+            if slow:
+                await tx.maintain(job.repository)
 
         if source in {"approved", "executing"}:
             await self.store.repeat(job.tenant, work)

@@ -152,6 +152,9 @@ class Tx(Protocol):
     async def live_key(self) -> LiveKey | None:
         """The tenant's key that signs now; see `writer.keys`."""
 
+    async def maintain(self, repository_id: UUID) -> None:
+        """Ask a writer to put a repository in order, once however often it is asked."""
+
     async def store_intent(self, proposal_id: UUID, epoch: int, intent: Intent, signing_key: UUID | None) -> None:
         """Store what will be written and which key signed it, in place of an earlier intent of this proposal."""
 

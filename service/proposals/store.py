@@ -19,6 +19,7 @@ from service.kit.canonical import canonical
 from service.kit.database import Bound, Database
 from service.ledger.append import append
 from service.ledger.tables import ref_move
+from service.proposals.maintain import ask_to_maintain
 from service.proposals.ports import Approved, Cause, Change, Decision, Kind, Stored, StoredIntent, Tx, Work
 from service.proposals.states import DONE, FINAL, WORK
 from service.proposals.tables import decision, intent, proposal, staging, work_queue
@@ -165,6 +166,9 @@ class ProposalTx:
     def _queued(self, proposal_id: UUID, *kinds: Kind) -> ColumnElement[bool]:
         queued = work_queue.c
         return queued.kind.in_(kinds) & (queued.tenant == self.tenant) & (queued.subject == proposal_id)
+
+    async def maintain(self, repository_id: UUID) -> None:
+        await ask_to_maintain(self.bound, self.tenant, repository_id)
 
     async def live_key(self) -> LiveKey | None:
         return await live_key(self.bound)

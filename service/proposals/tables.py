@@ -99,7 +99,7 @@ work_queue = directory_table(
     Column("repository", Uuid, nullable=False),
     Column("due", DateTime(timezone=True), nullable=False, server_default=NOW),
     Column("attempts", Integer, nullable=False, server_default="0"),
-    CheckConstraint("kind IN ('execute', 'expire')", "kind"),
+    CheckConstraint("kind IN ('execute', 'expire', 'maintain')", "kind"),
     PrimaryKeyConstraint("kind", "tenant", "subject"),
     Index(None, "due"),
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from service.contract.data import Oid
 from service.contract.plan import MoveRef, Plan
 from service.repositories.lease import Lease
+from service.repositories.maintenance import wants_maintenance
 from service.repositories.objects import Staged, Staging
 from service.repositories.packs import write_pack
 from service.repositories.reading import Objects
@@ -58,6 +59,9 @@ class BareRepository:
 
     def own_value(self, name: str) -> Oid:
         return own_value(self.path, name)
+
+    def wants_maintenance(self) -> bool:
+        return wants_maintenance(self.path)
 
     def contains(self, tip: Oid, commit: Oid) -> bool:
         return Objects(self.path).contains(tip, commit)

@@ -16,6 +16,10 @@ from service.repositories.objects import Staged
 class Lease(Protocol):
     """A repository's lease while it is held."""
 
+    @property
+    def fd(self) -> int:
+        """Its descriptor, for git children to keep."""
+
     def read(self) -> bytes:
         """The mark that the holder before left; empty when all was in order."""
 
@@ -69,6 +73,9 @@ class Repository(RefReader, Protocol):
 
     def own_value(self, name: str) -> Oid:
         """The id a ref itself has. Raises BrokenRef for a symbolic one."""
+
+    def wants_maintenance(self) -> bool:
+        """Whether it has become slow."""
 
     def contains(self, tip: Oid, commit: Oid) -> bool:
         """Whether a commit is the tip or one of its ancestors."""

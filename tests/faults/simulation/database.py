@@ -338,6 +338,9 @@ class PlayedTx:
             pause = min(PAUSE_MOST, 2.0 ** min(row.attempts, 10)) if seconds is None else seconds
             self.put(("queue", "execute", proposal_id), replace(row, due=self.server.clock() + pause))
 
+    async def maintain(self, _repository_id: UUID) -> None:
+        self.statement()
+
     async def live_key(self) -> None:
         self.statement()
 

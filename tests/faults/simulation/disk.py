@@ -179,6 +179,9 @@ class PlayedRepository:
         own = None if marker is None else MoveRef(ref=marker[0], old=NULL, new=marker[1])
         return PlayedSteps(self, own, tuple(moves))
 
+    def wants_maintenance(self) -> bool:
+        return False
+
     def contains(self, tip: Oid, commit: Oid) -> bool:
         self.point()
         seen, waiting = set(), [tip]
@@ -201,6 +204,7 @@ class PlayedLease:
     """A held lease."""
 
     repository: PlayedRepository
+    fd: int = -1
 
     def read(self) -> bytes:
         self.repository.point()
