@@ -16,7 +16,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends git \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin placet \
-    && install -d -o placet -g placet -m 0700 /var/lib/placet
+    && install -d -o placet -g placet -m 0700 /var/lib/placet /var/lib/placet-keys
 COPY --from=build /opt/placet /opt/placet
 ENV PATH=/opt/placet/bin:$PATH \
     PYTHONUNBUFFERED=1 \

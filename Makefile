@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up test scenario lint format openapi clean
+.PHONY: help up test faults scenario lint format openapi clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ up: $(READY) ## start everything and print how to use it; Ctrl-C stops it (ARGS=
 
 test: $(READY) ## run all tests
 	@$(RUN)/pytest -q -n $(WORKERS) --dist loadfile $(ARGS)
+
+faults: $(READY) ## attack the writer: kills, errors, races (LONG=1: the long form, hours)
+	@PLACET_FAULTS=$(if $(LONG),long,short) $(RUN)/pytest -q -n $(WORKERS) --dist loadfile tests/faults $(ARGS)
 
 scenario: $(READY) ## play the whole story on a fresh server
 	@$(RUN)/placet scenario

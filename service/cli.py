@@ -16,6 +16,7 @@ WORDS = {
     "owner": "People who decide.",
     "repo": "Git repositories.",
     "connection": "What agents may do.",
+    "keys": "What signs commits.",
     "ledger": "What happened.",
     "bench": "Measure how fast approvals are.",
 }

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from service.kit.sealed import Sealer
+
 
 class BadSetting(Exception):
     """A setting is missing or wrong; the message is one sentence for the operator."""
@@ -53,9 +55,26 @@ def read_settings(environment: dict[str, str] | None = None) -> Settings:
         database_url=_needed(found, "DATABASE_URL"),
         issuer=issuer,
         repositories=Path(_needed(found, "PLACET_REPOSITORIES")),
-        secret=_secret(Path(_needed(found, "PLACET_SECRET_FILE"))),
+        secret=_secret("PLACET_SECRET_FILE", Path(_needed(found, "PLACET_SECRET_FILE"))),
         redis_url=found.get("REDIS_URL") or None,
     )
+
+
+def read_sealer(environment: dict[str, str]) -> Sealer | None:
+    """What opens secrets at rest: for the writer and for administration, never for the web process. None: not set.
+
+    `PLACET_KEYS_SECRET_FILE` has at least 32 bytes, and `PLACET_KEYS_OLD_SECRET_FILE`, while one takes the other's
+    place, those that were in force before.
+
+    Raises:
+        BadSetting: one is wrong, or the old one is there alone.
+    """
+    names = ("PLACET_KEYS_SECRET_FILE", "PLACET_KEYS_OLD_SECRET_FILE")
+    if not any(environment.get(name) for name in names):
+        return None
+    current = _secret(names[0], Path(_needed(environment, names[0])))
+    older = [_secret(names[1], Path(path)) for path in (environment.get(names[1]),) if path]
+    return Sealer(current, *older)
 
 
 def _needed(found: dict[str, str], name: str) -> str:
@@ -64,14 +83,14 @@ def _needed(found: dict[str, str], name: str) -> str:
     return found[name]
 
 
-def _secret(path: Path) -> bytes:
+def _secret(name: str, path: Path) -> bytes:
     """Fails closed: a key that others can read, or that is too short, is none (THREATS F27)."""
     try:
         mode, content = path.stat().st_mode, path.read_bytes()
     except OSError as error:
-        raise BadSetting(f"PLACET_SECRET_FILE cannot be read: {error.strerror}.") from None
+        raise BadSetting(f"{name} cannot be read: {error.strerror}.") from None
     if mode & 0o077:
-        raise BadSetting(f"PLACET_SECRET_FILE {path} can be read by others; chmod 600 it.")
+        raise BadSetting(f"{name} {path} can be read by others; chmod 600 it.")
     if len(content) < 32:  # noqa: PLR2004  256 bits
-        raise BadSetting(f"PLACET_SECRET_FILE {path} is shorter than 32 bytes.")
+        raise BadSetting(f"{name} {path} is shorter than 32 bytes.")
     return content

@@ -1,30 +1,35 @@
 """The writer process: executors that claim approved proposals, and a parent that kills one which hangs.
 
 Each executor is a process of its own, forked before any event loop exists. It says over a pipe when it takes a lease
-and when it gives it back; one that holds a lease for longer than 30 s is killed with all of its git children, and the
-next takes over where the marker says. Executors die with the parent.
+and when it gives it back; one that holds a lease for longer than 30 s (120 s for maintenance) is killed with all of its
+git children, and the next takes over where the marker says. Executors die with the parent.
 """
 
 import asyncio
 import ctypes
 import logging
 import os
+import resource
 import select as polling
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NoReturn
+from functools import partial
+from typing import Any, NoReturn
+from uuid import UUID
 
 from sqlalchemy import text
 
 from service.kit.actor import system
 from service.kit.database import Database
 from service.kit.errors import Refusal
+from service.kit.sealed import Sealer
 from service.proposals.execute import Execute
 from service.proposals.expire import expire
+from service.proposals.maintain import Maintain
 from service.proposals.states import WORK
 from service.proposals.store import ProposalStore
 from service.repositories.bare import BareRepository
@@ -34,10 +39,13 @@ from service.writer.write import Step
 
 log = logging.getLogger("placet.worker")
 LEASE_LIMIT_SECONDS = 30
+MAINTENANCE_LIMIT_SECONDS = 120
 CLAIM_SECONDS = 3
 POLL_SECONDS = 1.0
-TAKEN, GIVEN = b"+", b"-"
+TAKEN, MAINTAINS, GIVEN = b"+", b"m", b"-"
 PR_SET_PDEATHSIG = 1
+Tell = Callable[[bytes], None]
+"""Tells the parent that a lease was taken (for what), or given back."""
 
 # One statement, and all it does is move `due` on: whoever dies with a claim loses nothing.
 CLAIM = text(
@@ -57,19 +65,34 @@ def no_step(_name: str) -> None:
     """Production does nothing at a step."""
 
 
-def run_worker(settings: Settings, executors: int = 2, step: Step = no_step) -> int:
-    """Run until SIGTERM or SIGINT. Gives the exit status."""
+def run_worker(
+    settings: Settings,
+    sealer: Sealer | None,
+    executors: int = 2,
+    step: Step = no_step,
+    lease_seconds: float = LEASE_LIMIT_SECONDS,
+) -> int:
+    """Run until SIGTERM or SIGINT. Gives the exit status.
+
+    Args:
+        settings: of this process.
+        sealer: opens signing keys; see `Execute`.
+        executors: how many processes execute at once.
+        step: told the name of each step that an execution did.
+        lease_seconds: who holds a lease for longer is killed.
+    """
     stopping: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda given, _frame: stopping.append(given))
-    children = [_start(settings, step) for _ in range(executors)]
+    start = partial(_start, settings, sealer, step, lease_seconds)
+    children = [start() for _ in range(executors)]
     log.info("writer runs with %d executors", executors)
     while not stopping:
         _watch(children)
         for index, child in enumerate(children):
             if child.ended():
                 log.warning("an executor ended; starting another")
-                children[index] = _start(settings, step)
+                children[index] = start()
     for child in children:
         child.stop()
     return 0
@@ -81,7 +104,8 @@ class _Child:
 
     pid: int
     pipe: int
-    since: float | None = None
+    lease_seconds: float
+    until: float | None = None
 
     def ended(self) -> bool:
         with suppress(ChildProcessError):
@@ -91,12 +115,13 @@ class _Child:
     def read(self) -> None:
         with suppress(BlockingIOError):
             for word in os.read(self.pipe, 4096):
-                self.since = time.monotonic() if word == TAKEN[0] else None
+                limits = {TAKEN[0]: self.lease_seconds, MAINTAINS[0]: MAINTENANCE_LIMIT_SECONDS}
+                self.until = time.monotonic() + limits[word] if word in limits else None
 
     def kill_if_hanging(self) -> None:
-        if self.since is not None and time.monotonic() - self.since > LEASE_LIMIT_SECONDS:
-            log.error("executor %d held a lease for more than %d s: killed", self.pid, LEASE_LIMIT_SECONDS)
-            self.since = None
+        if self.until is not None and time.monotonic() > self.until:
+            log.error("executor %d held a lease for longer than it may: killed", self.pid)
+            self.until = None
             self.signal(signal.SIGKILL)
 
     def signal(self, number: int) -> None:
@@ -104,9 +129,9 @@ class _Child:
             os.killpg(self.pid, number)
 
     def stop(self) -> None:
-        """Let it finish what it holds; a lease ends within its own limit."""
+        """Let it finish what it holds: an execution ends within its limit, and maintenance may be cut short."""
         self.signal(signal.SIGTERM)
-        deadline = time.monotonic() + LEASE_LIMIT_SECONDS
+        deadline = time.monotonic() + self.lease_seconds
         while not self.ended():
             if time.monotonic() > deadline:
                 self.signal(signal.SIGKILL)
@@ -125,30 +150,31 @@ def _watch(children: list[_Child]) -> None:
         child.kill_if_hanging()
 
 
-def _start(settings: Settings, step: Step) -> _Child:
+def _start(settings: Settings, sealer: Sealer | None, step: Step, lease_seconds: float) -> _Child:
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        _execute_for_ever(settings, step, writing, parent)
+        _execute_for_ever(lambda tell: _executor(settings, sealer, tell, step), writing, parent)
     os.close(writing)
-    return _Child(pid, reading)
+    return _Child(pid, reading, lease_seconds)
 
 
-def _execute_for_ever(settings: Settings, step: Step, writing: int, parent: int) -> NoReturn:
+def _execute_for_ever(executor: Callable[[Tell], Coroutine[Any, Any, None]], writing: int, parent: int) -> NoReturn:
     status = 1
     try:
         os.setpgid(0, 0)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core would hold a key
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == parent:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
-            def holding(taken: bool) -> None:
-                os.write(writing, TAKEN if taken else GIVEN)
+            def tell(word: bytes) -> None:
+                os.write(writing, word)
 
-            asyncio.run(_executor(settings, holding, step))
+            asyncio.run(executor(tell))
             status = 0
     except BaseException:
         log.exception("executor failed")
@@ -157,18 +183,40 @@ def _execute_for_ever(settings: Settings, step: Step, writing: int, parent: int)
         os._exit(status)
 
 
-async def _executor(settings: Settings, holding: Callable[[bool], None], step: Step) -> None:
+@dataclass(frozen=True)
+class _Work:
+    """What an executor can do."""
+
+    database: Database
+    store: ProposalStore
+    execute: Execute
+    maintain: Maintain
+
+    async def do(self, kind: str, tenant: UUID, subject: UUID) -> None:
+        if kind == "expire":
+            await expire(self.store, system(tenant), subject)
+        elif kind == "maintain":
+            await self.maintain(tenant, subject)
+        else:
+            await self.execute(tenant, subject)
+
+
+async def _executor(settings: Settings, sealer: Sealer | None, tell: Tell, step: Step) -> None:
     database = Database(settings.database_url, "placet_writer", size=2)
     storage = Storage(settings.repositories)
     store = ProposalStore(database, storage)
-    execute = Execute(store, BareRepository, holding, step)
+
+    def executing(taken_as: bytes) -> Execute:
+        return Execute(store, BareRepository, lambda taken: tell(taken_as if taken else GIVEN), step, sealer)
+
+    work = _Work(database, store, executing(TAKEN), Maintain(database, storage, executing(MAINTAINS).lease, step))
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     try:
-        await _recover(database, execute, storage)
+        await _recover(database, work.execute, storage)
         while not stop.is_set():
             with suppress(Refusal, OSError):
-                await _serve(database, store, execute, stop)
+                await _serve(work, stop)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), POLL_SECONDS)
     finally:
@@ -188,11 +236,11 @@ async def _recover(database: Database, execute: Execute, storage: Storage) -> No
             log.exception("could not recover repository %s", repository)
 
 
-async def _serve(database: Database, store: ProposalStore, execute: Execute, stop: asyncio.Event) -> None:
+async def _serve(work: _Work, stop: asyncio.Event) -> None:
     """Work off what is due; sleep until a notification or a second has passed."""
-    async with database.listen(WORK) as notices:
+    async with work.database.listen(WORK) as notices:
         while not stop.is_set():
-            if await _one(database, store, execute):
+            if await _one(work):
                 continue
             waiters = [asyncio.ensure_future(notices.get()), asyncio.ensure_future(stop.wait())]
             done, left = await asyncio.wait(waiters, timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -202,17 +250,14 @@ async def _serve(database: Database, store: ProposalStore, execute: Execute, sto
                 return  # the listener's connection is gone
 
 
-async def _one(database: Database, store: ProposalStore, execute: Execute) -> bool:
+async def _one(work: _Work) -> bool:
     """Claim one piece of work and do it. False where nothing is due."""
-    async with database.directory() as tx:
+    async with work.database.directory() as tx:
         claimed = (await tx.execute(CLAIM, {"seconds": CLAIM_SECONDS})).one_or_none()
     if claimed is None:
         return False
     try:
-        if claimed.kind == "expire":
-            await expire(store, system(claimed.tenant), claimed.subject)
-        else:
-            await execute(claimed.tenant, claimed.subject)
+        await work.do(claimed.kind, claimed.tenant, claimed.subject)
     except Exception:
         log.exception("work %s on %s failed; it will be tried again", claimed.kind, claimed.subject)
     return True

@@ -31,7 +31,7 @@ CLUSTER, TEMPLATE = "PLACET_TEST_DATABASE_URL", "PLACET_TEST_TEMPLATE"
 MEMORY_BYTES = 2_000_000_000
 # Where the named program is missing, a test of it says so and is skipped; where everything was to be there, it fails.
 NO_SKIP = "PLACET_NO_SKIP"
-OPTIONAL = re.compile(r"\b(redis|chromium|strace)\b", re.IGNORECASE)
+OPTIONAL = re.compile(r"\b(redis|chromium|strace|ssh-keygen)\b", re.IGNORECASE)
 
 
 # The same inputs in every run: what one run finds, the next one shows.

@@ -27,6 +27,7 @@ from service.identity.sessions import new_link, open_session
 from service.identity.tables import access_token
 from service.kit.actor import Actor, system
 from service.kit.database import Database
+from service.kit.sealed import Sealer
 from service.kit.secrets import new_secret, secret_hash
 from service.proposals.decide import Decide, Decided, Decider, Verdicts
 from service.proposals.execute import Execute
@@ -41,6 +42,8 @@ from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
 from service.settings import Settings
 from service.tools.registry import ProposeEntry, discover
+from service.writer.keys import create_key, public_keys
+from service.writer.signature import PublicKey, allowed_signers
 from service.writer.write import Step
 
 FILES = {"README.md": b"# Orchard\n", "app.py": b"print('hello')\n", "win.txt": b"x\r\ny\r\nz\r\n"}
@@ -58,6 +61,8 @@ ENVIRONMENT = {
     },
 }
 REGISTRY = discover()
+SEALER = Sealer(b"k" * 32)
+"""What the writer of these tests opens signing keys with."""
 
 
 def git(folder: Path, *arguments: str, stdin: bytes = b"") -> bytes:
@@ -142,11 +147,20 @@ class House:
         given = {"digest": shown["card_digest"], "acknowledged": names, **said}
         return await self.stage.decide(owner or self.owner, UUID(shown["proposal_id"]), Verdicts(verdict, **given))  # type: ignore[arg-type]
 
-    async def execute(self, shown: Json, step: Step = lambda _name: None) -> bool:
+    async def sign(self) -> PublicKey:
+        """Have this tenant's commits signed from now on."""
+        async with self.stage.owner_db.bound(self.tenant) as tx:
+            return await create_key(tx, system(self.tenant), SEALER)
+
+    async def signers(self) -> str:
+        """The tenant's allowed-signers file as it is now."""
+        async with self.stage.app_db.bound(self.tenant) as tx:
+            return allowed_signers(await public_keys(tx), ISSUER)
+
+    async def execute(self, shown: Json, step: Step = lambda _name: None, *, sealer: Sealer | None = SEALER) -> bool:
         """Let a writer execute it, here and now."""
-        run = Execute(
-            ProposalStore(self.stage.writer_db, self.stage.storage), BareRepository, lambda _taken: None, step
-        )
+        store = ProposalStore(self.stage.writer_db, self.stage.storage)
+        run = Execute(store, BareRepository, lambda _taken: None, step, sealer)
         return await run(self.tenant, UUID(shown["proposal_id"]))
 
 

@@ -30,6 +30,7 @@ from service.grants.manage import add_repository, let_agents_propose
 from service.grants.tables import project as projects
 from service.kit.actor import system
 from service.kit.errors import Code, Refusal
+from service.proposals.maintain import ask_to_maintain
 from service.repositories.intake import import_repository
 from service.repositories.placement import FIRST_SHARD
 from service.repositories.refs import head_branch, list_refs
@@ -92,6 +93,19 @@ async def agents_may_propose(office: Office, name_or_id: str, switch: str, tenan
         await let_agents_propose(tx, system(tenant_id), row.id, on=switch == "on")
     data = {"id": str(row.id), "agents_may_propose": switch == "on"}
     return Answer(data, f"Agents {'may' if switch == 'on' else 'may not'} propose in {row.name}.")
+
+
+@repo.command("maintain")
+@click.argument("name_or_id")
+@tenant_option
+@administers
+async def maintain(office: Office, name_or_id: str, tenant: str | None) -> Answer:
+    """Let the writer put a repository in order now, and not only when it has become slow."""
+    tenant_id = await the_tenant(office, tenant)
+    async with office.database.bound(tenant_id) as tx:
+        row = await find(tx, repository, name_or_id)
+        await ask_to_maintain(tx, tenant_id, row.id)
+    return Answer({"id": str(row.id)}, f"The writer puts {row.name} in order as soon as it is free.")
 
 
 add_states(repo, repository)

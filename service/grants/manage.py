@@ -101,6 +101,14 @@ async def let_agents_propose(tx: Bound, actor: Actor, repository_id: UUID, *, on
     append(tx, actor, "repository.agents_may_propose", str(repository_id), on=on)
 
 
+async def sign_commits(tx: Bound, actor: Actor, *, on: bool) -> None:
+    """Turn the tenant's switch, and hold its row: until this transaction ends no intent is made in it."""
+    row = await _hold(tx, tenant, tenant.c.id == tx.tenant)
+    await _change(tx, tenant, tx.tenant, sign_commits=on)
+    if row.sign_commits != on:
+        append(tx, actor, "tenant.sign_commits", str(tx.tenant), on=on)
+
+
 async def add_clause(tx: Bound, actor: Actor, connection_id: UUID, clause: Clause) -> None:
     """Add a clause to a connection's policy. Raises NOT_FOUND; NAME_TAKEN for a clause that is there."""
     await _hold(tx, connection, connection.c.id == connection_id)

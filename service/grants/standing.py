@@ -45,6 +45,7 @@ class Standing:
         members: the project's members among the people asked for, the granter included.
         pending_most: how many proposals of one connection may wait.
         proposal_seconds: how long a proposal waits for a decision.
+        sign_commits: whether the tenant asks for signatures.
     """
 
     now: datetime
@@ -58,6 +59,7 @@ class Standing:
     connection_name: str
     pending_most: int
     proposal_seconds: int
+    sign_commits: bool
 
     def check_decider(self, person: UUID, what: str = "approver") -> None:
         """Refuse who may not decide in the project. Raises FORBIDDEN."""
@@ -110,6 +112,7 @@ async def stand(
         connection_name=row.connection_name,
         pending_most=row.pending_most,
         proposal_seconds=row.proposal_seconds,
+        sign_commits=row.sign_commits,
     )
 
 
@@ -127,6 +130,7 @@ def _chain(connection_id: UUID, repository_id: UUID) -> Select[Any]:
             project.c.id.label("project_id"),
             tenant.c.pending_most,
             tenant.c.proposal_seconds,
+            tenant.c.sign_commits,
         )
         .join_from(repository, tenant, tenant.c.id == same)
         .join(project, (project.c.tenant == same) & (project.c.id == repository.c.project))

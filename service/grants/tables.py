@@ -6,6 +6,7 @@ column that nobody uses: the right to update it is what lets the writer lock a r
 
 from sqlalchemy import (
     ARRAY,
+    Boolean,
     CheckConstraint,
     Column,
     DateTime,
@@ -17,6 +18,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    false,
     text,
 )
 from sqlalchemy.schema import SchemaItem
@@ -41,6 +43,7 @@ tenant = directory_table(
     Column("name", Text, nullable=False, unique=True),
     Column("proposal_seconds", Integer, nullable=False, server_default="86400"),
     Column("pending_most", Integer, nullable=False, server_default="20"),
+    Column("sign_commits", Boolean, nullable=False, server_default=false()),
     *standing(),
 )
 

@@ -65,6 +65,11 @@ class Code(Enum):
     PROPOSAL_ENDED = Wire("proposal_ended", 409, "Nothing can be decided here any more.")
     NOT_PENDING = Wire("not_pending", 409, "Only a waiting proposal can be withdrawn.")
 
+    # The writer.
+    SIGNING_KEY_UNUSABLE = Wire(
+        "signing_key_unusable", 503, "Ask the operator to mend the signing key, then propose it again."
+    )
+
     # Administration.
     NAME_TAKEN = Wire("name_taken", 409, "Choose another name.")
     NOT_A_REPOSITORY = Wire("not_a_repository", 422, "Name a Git repository: a folder, a bundle or a URL.")

@@ -20,16 +20,18 @@ from service.contract.answers import State
 from service.contract.data import NULL, Json
 from service.kit.actor import system
 from service.kit.errors import Code, Refusal
+from service.kit.sealed import Sealer
 from service.proposals.decide import stale_outcome, wanted
 from service.proposals.planning import broken_pin, load_manifests, load_pins, load_plan
 from service.proposals.ports import Approved, Cause, Change, Store, Tx
-from service.proposals.push import record_push
+from service.proposals.push import push_cause, record_push
 from service.proposals.states import LostRace, move
 from service.repositories.lease import LeaseBusy
 from service.repositories.objects import Staged, decode
 from service.repositories.placement import Place
 from service.repositories.refs import LockHeld, RefConflict, RefMoved
 from service.writer.intent import Intent, marker_ref, seal
+from service.writer.keys import open_key
 from service.writer.ports import Lease, Repository
 from service.writer.provenance import Trailers, committer_email
 from service.writer.push import Journal, finish, read_journal
@@ -46,6 +48,8 @@ ALARM_SECONDS = 3_600
 HELD = b"held"
 # Why an approved proposal fails: a right that it hung on is gone.
 RIGHT_GONE = frozenset({Code.FORBIDDEN, Code.PROPOSALS_OFF, Code.POLICY_DENIED, Code.NOT_FOUND})
+# The same for what is asked for and cannot be had.
+FAILS = RIGHT_GONE | {Code.SIGNING_KEY_UNUSABLE}
 
 
 @dataclass(frozen=True)
@@ -78,12 +82,14 @@ class Execute:
         open: gives the repository in a folder.
         holding: told True when a lease was taken and False when it was given back; the worker kills who holds too long.
         step: told the name of each step that was done.
+        sealer: opens the tenants' signing keys; None: a tenant that asks for signatures gets nothing written.
     """
 
     store: Store
     open: Callable[[Path], Repository]
     holding: Callable[[bool], None]
     step: Step
+    sealer: Sealer | None
 
     async def __call__(self, tenant: UUID, proposal_id: UUID) -> bool:
         """Bring an approved proposal to its end. False: not now, ask again."""
@@ -175,6 +181,9 @@ class Execute:
             await self._finish(_Job(tenant, proposal_id, "executing", repository_id, place, git))
 
     async def _finish_push(self, tenant: UUID, repository_id: UUID, git: Repository, journal: Journal) -> None:
+        async with self.store.bound(tenant) as tx:
+            if await tx.recorded(push_cause(journal), journal.moves):
+                return  # a mark that was taken away came back when the power went
         try:
             finish(git, journal)
         except RefMoved as error:
@@ -281,8 +290,9 @@ class Execute:
             standing = await tx.stand(stored.connection, stored.repository, approved.approver, lock=True)
             standing.check(wanted(stored.plan, stored.manifest))
             standing.check_decider(approved.approver)
+            signer = open_key(tx.tenant, await tx.live_key(), self.sealer) if standing.sign_commits else None
         except Refusal as refusal:
-            if refusal.code not in RIGHT_GONE:
+            if refusal.code not in FAILS:
                 raise
             outcome = {**refusal.body(), "code": refusal.code.value.name}
             await self._close(tx, job, "approved", "failed", outcome)
@@ -292,16 +302,23 @@ class Execute:
             await self._close(tx, job, "approved", "stale", stale_outcome(*broken))
             return None
         trailers = Trailers(job.proposal, committer_email(approved.committer), stored.connection, stored.digest)
-        sealed = seal(load_plan(stored.plan), approved.committer, trailers)
-        await tx.store_intent(job.proposal, job.place.epoch, sealed)
+        sealed = seal(load_plan(stored.plan), approved.committer, trailers, signer)
+        await tx.store_intent(job.proposal, job.place.epoch, sealed, signer.id if signer else None)
+        if signer is not None:
+            key = {"signing_key": str(signer.id), "fingerprint": signer.fingerprint}
+            tx.append(system(tx.tenant), "proposal.signed", str(job.proposal), **key)
         await move(tx, system(tx.tenant), Change(job.proposal, "approved", "executing"))
         return _Ready(approved, decode(approved.objects), sealed)
 
     async def _landed(self, job: _Job, source: State, what: Intent, *, recovered: bool) -> None:
+        slow = job.git.wants_maintenance()
+
         async def work(tx: Tx) -> None:
             outcome: Json = {"code": "executed", "commit": what.marker[1], "recovered": recovered}
             await self._close(tx, job, source, "executed", outcome)
             await tx.record_moves(Cause(job.proposal, "writer", proposal=True), job.repository, what.moves)
+            if slow:
+                await tx.maintain(job.repository)
 
         if source in {"approved", "executing"}:
             await self.store.repeat(job.tenant, work)

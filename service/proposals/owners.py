@@ -17,7 +17,7 @@ from service.contract.plan import Pin, Plan, ReviewCard
 from service.grants.manage import State as StandingState
 from service.grants.manage import change_state, let_agents_propose
 from service.grants.standing import DECIDERS, stand
-from service.grants.tables import connection, connection_repository, membership, oauth_client, person, project
+from service.grants.tables import connection, connection_repository, membership, oauth_client, person, project, tenant
 from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
@@ -46,6 +46,7 @@ from service.proposals.view import (
     RepositoryAction,
     RepositoryLine,
     Show,
+    SigningView,
     Verdict,
 )
 from service.repositories.bare import BareRepository
@@ -53,6 +54,7 @@ from service.repositories.objects import Staging, decode
 from service.repositories.placement import Place, Storage
 from service.repositories.reading import Objects
 from service.repositories.tables import repository
+from service.writer.keys import public_keys
 from service.writer.provenance import Trailers
 
 LINES_MOST = 200
@@ -203,6 +205,14 @@ class OwnerDesk:
             lines = tuple(_ledger_line(row, names) for row in rows[:most])
             after = lines[-1].seq if len(rows) > most else None
             return LedgerView(await _now(tx), (await _counts(tx, actor))["waiting"], lines, after)
+
+    async def signing(self, actor: Actor) -> SigningView:
+        """With what the tenant's commits are signed; for everybody who is in it."""
+        async with self.database.bound(actor.tenant) as tx:
+            if not await tx.scalar(_memberships(actor).limit(1)):
+                raise Refusal(Code.NOT_FOUND, "There is no such page.")
+            on = await tx.scalar(select(tenant.c.sign_commits).where(tenant.c.id == actor.tenant))
+            return SigningView(bool(on), tuple(await public_keys(tx)))
 
 
 def _memberships(actor: Actor) -> Select[Any]:

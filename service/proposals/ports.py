@@ -18,6 +18,7 @@ from service.grants.standing import Standing
 from service.kit.actor import Actor
 from service.repositories.placement import Place
 from service.writer.intent import Intent
+from service.writer.keys import LiveKey
 
 T = TypeVar("T")
 Verdict = Literal["approve", "decline"]
@@ -148,8 +149,14 @@ class Tx(Protocol):
     async def postpone(self, proposal_id: UUID, seconds: float | None = None) -> None:
         """Execute later: after so many seconds, or after a pause that grows with every claim, a minute at most."""
 
-    async def store_intent(self, proposal_id: UUID, epoch: int, intent: Intent) -> None:
-        """Store what will be written, in place of an earlier intent of this proposal."""
+    async def live_key(self) -> LiveKey | None:
+        """The tenant's key that signs now; see `writer.keys`."""
+
+    async def maintain(self, repository_id: UUID) -> None:
+        """Ask a writer to put a repository in order, once however often it is asked."""
+
+    async def store_intent(self, proposal_id: UUID, epoch: int, intent: Intent, signing_key: UUID | None) -> None:
+        """Store what will be written and which key signed it, in place of an earlier intent of this proposal."""
 
     async def intent(self, proposal_id: UUID) -> StoredIntent | None:
         """What was stored."""
@@ -159,6 +166,9 @@ class Tx(Protocol):
 
     async def record_moves(self, cause: Cause, repository_id: UUID, moves: Sequence[MoveRef]) -> bool:
         """Store that these refs moved; False where it is stored already."""
+
+    async def recorded(self, cause: Cause, moves: Sequence[MoveRef]) -> bool:
+        """Whether these moves are stored."""
 
     def append(self, actor: Actor, kind: str, subject: str, **details: Any) -> None:
         """Have a ledger entry written at the commit."""

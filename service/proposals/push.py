@@ -51,12 +51,16 @@ class Push:
         return journal.id
 
 
+def push_cause(journal: Journal) -> Cause:
+    """Under what a push's ref moves are stored."""
+    return Cause(journal.id, journal.actor, proposal=False)
+
+
 async def record_push(store: Store, tenant: UUID, repository_id: UUID, journal: Journal) -> None:
     """Record what a push moved, once."""
 
     async def work(tx: Tx) -> None:
-        cause = Cause(journal.id, journal.actor, proposal=False)
-        if await tx.record_moves(cause, repository_id, journal.moves):
+        if await tx.record_moves(push_cause(journal), repository_id, journal.moves):
             refs = [one.model_dump(mode="json") for one in journal.moves]
             tx.append(
                 system(tenant),

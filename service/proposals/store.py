@@ -19,6 +19,7 @@ from service.kit.canonical import canonical
 from service.kit.database import Bound, Database
 from service.ledger.append import append
 from service.ledger.tables import ref_move
+from service.proposals.maintain import ask_to_maintain
 from service.proposals.ports import Approved, Cause, Change, Decision, Kind, Stored, StoredIntent, Tx, Work
 from service.proposals.states import DONE, FINAL, WORK
 from service.proposals.tables import decision, intent, proposal, staging, work_queue
@@ -26,6 +27,7 @@ from service.repositories.objects import decode, encode
 from service.repositories.placement import Place, Storage
 from service.repositories.tables import placement
 from service.writer.intent import Intent, marker_ref
+from service.writer.keys import LiveKey, live_key
 
 T = TypeVar("T")
 PAUSE_MOST = 60
@@ -165,12 +167,19 @@ class ProposalTx:
         queued = work_queue.c
         return queued.kind.in_(kinds) & (queued.tenant == self.tenant) & (queued.subject == proposal_id)
 
-    async def store_intent(self, proposal_id: UUID, epoch: int, sealed: Intent) -> None:
+    async def maintain(self, repository_id: UUID) -> None:
+        await ask_to_maintain(self.bound, self.tenant, repository_id)
+
+    async def live_key(self) -> LiveKey | None:
+        return await live_key(self.bound)
+
+    async def store_intent(self, proposal_id: UUID, epoch: int, sealed: Intent, signing_key: UUID | None) -> None:
         values = {
             "epoch": epoch,
             "moves": canonical([one.model_dump(mode="json") for one in sealed.moves]).decode(),
             "commits": encode(sealed.commits),
             "marker": sealed.marker[1],
+            "signing_key": signing_key,
         }
         stored = insert(intent).values(tenant=self.tenant, proposal=proposal_id, **values)
         await self.bound.execute(stored.on_conflict_do_update(index_elements=["tenant", "proposal"], set_=values))
@@ -199,6 +208,11 @@ class ProposalTx:
         ]
         stored = insert(ref_move).values(rows).on_conflict_do_nothing()
         return bool((await self.bound.execute(stored)).rowcount)
+
+    async def recorded(self, cause: Cause, moves: Sequence[MoveRef]) -> bool:
+        ids = [uuid5(cause.id, one.ref) for one in moves]
+        found = await self.bound.execute(select(func.count()).where(ref_move.c.id.in_(ids)))
+        return int(found.scalar_one()) == len(ids)
 
     def append(self, actor: Actor, kind: str, subject: str, **details: Any) -> None:
         append(self.bound, actor, kind, subject, **details)

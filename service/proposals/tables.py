@@ -84,7 +84,9 @@ intent = tenant_table(
     Column("moves", Text, nullable=False),
     Column("commits", LargeBinary, nullable=False),
     Column("marker", Text, nullable=False),
+    Column("signing_key", Uuid, nullable=True),  # None: nobody asked for a signature
     Column("written_at", DateTime(timezone=True), nullable=False, server_default=NOW),
+    within("signing_key", "signing_key"),
     within("proposal", "proposal"),
     key=("proposal",),
 )
@@ -97,7 +99,7 @@ work_queue = directory_table(
     Column("repository", Uuid, nullable=False),
     Column("due", DateTime(timezone=True), nullable=False, server_default=NOW),
     Column("attempts", Integer, nullable=False, server_default="0"),
-    CheckConstraint("kind IN ('execute', 'expire')", "kind"),
+    CheckConstraint("kind IN ('execute', 'expire', 'maintain')", "kind"),
     PrimaryKeyConstraint("kind", "tenant", "subject"),
     Index(None, "due"),
 )

@@ -15,6 +15,7 @@ from service.contract.data import Oid
 from service.contract.plan import Note, ReviewCard
 from service.kit.actor import Actor
 from service.kit.errors import Refusal
+from service.writer.signature import PublicKey
 
 Standing = Literal["live", "paused", "revoked"]
 Show = Literal["waiting", "decided", "stale", "ended"]
@@ -282,6 +283,14 @@ class LedgerView:
     before: int | None
 
 
+@dataclass(frozen=True)
+class SigningView:
+    """Whether the tenant's commits are signed, and every key that ever signed one."""
+
+    on: bool
+    keys: tuple[PublicKey, ...]
+
+
 class Desk(Protocol):
     """What the owner's pages ask for. The actor is an owner with a session; only his tenant's things exist.
 
@@ -311,3 +320,5 @@ class Desk(Protocol):
     async def repository_action(self, actor: Actor, repository_id: UUID, action: RepositoryAction) -> None: ...
 
     async def ledger(self, actor: Actor, before: int | None, most: int) -> LedgerView: ...
+
+    async def signing(self, actor: Actor) -> SigningView: ...

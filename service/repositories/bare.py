@@ -8,10 +8,18 @@ from pathlib import Path
 from service.contract.data import Oid
 from service.contract.plan import MoveRef, Plan
 from service.repositories.lease import Lease
+from service.repositories.maintenance import wants_maintenance
 from service.repositories.objects import Staged, Staging
 from service.repositories.packs import write_pack
 from service.repositories.reading import Objects
-from service.repositories.refs import RefTransaction, list_refs, own_value, read_ref, remove_leftover_locks
+from service.repositories.refs import (
+    RefTransaction,
+    flush_folders,
+    list_refs,
+    own_value,
+    read_ref,
+    remove_leftover_locks,
+)
 
 NOBODY = b"Placet <placet@localhost> 0 +0000"
 """The author of a plan that builds no commit; it is never written."""
@@ -35,7 +43,9 @@ class BareRepository:
             yield lease
 
     def remove_leftovers(self) -> tuple[str, ...]:
-        return remove_leftover_locks(self.path)
+        removed = remove_leftover_locks(self.path)
+        flush_folders(self.path)
+        return removed
 
     def store(self, plan: Plan, objects: Iterable[Staged]) -> Staging:
         author = plan.build[0].author if plan.build else NOBODY
@@ -49,6 +59,9 @@ class BareRepository:
 
     def own_value(self, name: str) -> Oid:
         return own_value(self.path, name)
+
+    def wants_maintenance(self) -> bool:
+        return wants_maintenance(self.path)
 
     def contains(self, tip: Oid, commit: Oid) -> bool:
         return Objects(self.path).contains(tip, commit)

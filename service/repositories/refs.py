@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -32,6 +33,7 @@ _NAME_MOST = 2_048
 _PART_MOST = 255 - len(_LOCK)  # bytes of one part of a name that the file system can hold with its lock
 _LEFTOVERS = (
     "*.lock",
+    "packed-refs.new",  # git makes none while there is one
     "objects/*.lock",
     "objects/info/**/*.lock",
     "objects/pack/*.lock",
@@ -40,6 +42,7 @@ _LEFTOVERS = (
     "objects/*/tmp_obj_*",
 )
 _QUARANTINES = ("objects/incoming-*", "objects/tmp_objdir-*")
+_ABANDONED_SECONDS = 3_600.0  # objects are received without the lease: what is younger may be somebody's at this moment
 
 
 class BrokenRef(Exception):
@@ -384,19 +387,38 @@ def _lock_path(repository: Path, ref: str) -> str:
 
 
 def remove_leftover_locks(repository: Path) -> tuple[str, ...]:
-    """Remove what dead writers left: locks, unfinished packs and objects, quarantined pushes. Hold the lease.
+    """Remove what dead writers left: locks, unfinished packs and objects; abandoned pushes. Hold the lease.
 
     Returns:
         The removed paths, relative to the repository, sorted.
     """
     locks = [path for path in _walk_files(repository / "refs") if path.name.endswith(_LOCK)]
-    files = [*locks, *(path for pattern in _LEFTOVERS for path in repository.glob(pattern))]
-    folders = [path for pattern in _QUARANTINES for path in repository.glob(pattern)]
+    files = [*locks, *_unindexed(repository), *(path for pattern in _LEFTOVERS for path in repository.glob(pattern))]
+    folders = [path for pattern in _QUARANTINES for path in repository.glob(pattern) if _abandoned(path)]
     for path in files:
         path.unlink(missing_ok=True)
     for path in folders:
         shutil.rmtree(path, ignore_errors=True)
     return tuple(sorted({path.relative_to(repository).as_posix() for path in (*files, *folders)}))
+
+
+def _unindexed(repository: Path) -> Iterator[Path]:
+    """The files of packs without an index, which is written last and removed first: nothing of them was ever there."""
+    for path in (repository / "objects" / "pack").glob("pack-*.*"):
+        if not path.with_suffix(".idx").exists() and _abandoned(path):
+            yield path
+
+
+def _abandoned(path: Path) -> bool:
+    return time.time() - path.stat().st_mtime > _ABANDONED_SECONDS
+
+
+def flush_folders(repository: Path) -> None:
+    """Flush the folders of all refs and packs: a dead writer may have made one and not lived to flush it."""
+    for folder, _, _ in os.walk(repository / "refs", topdown=False):
+        flush(folder)
+    for name in ("objects/pack", "objects", "."):
+        flush(repository / name)
 
 
 def _walk_files(top: Path) -> Iterator[Path]:

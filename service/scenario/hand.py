@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 
-from service.settings import read_settings
+from service.settings import read_sealer, read_settings
 from service.worker import no_step, run_worker
 
 
@@ -18,7 +18,7 @@ def die_when_moved(step: str) -> None:
 def main() -> None:
     """Run the writer."""
     step = die_when_moved if sys.argv[1:] == ["dies"] else no_step
-    sys.exit(run_worker(read_settings(), executors=1, step=step))
+    sys.exit(run_worker(read_settings(), read_sealer(dict(os.environ)), executors=1, step=step))
 
 
 if __name__ == "__main__":

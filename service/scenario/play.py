@@ -274,6 +274,7 @@ def writer_environment(ready: Ready, place: Place) -> dict[str, str]:
         "PLACET_ISSUER": ready.issuer,
         "PLACET_REPOSITORIES": str(place.repositories),
         "PLACET_SECRET_FILE": str(place.secret),
+        **place.keys_settings(),
     }
 
 

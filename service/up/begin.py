@@ -1,6 +1,7 @@
 """Where a start begins: the first tenant, made where there is none, and a link for its owner."""
 
 from service.kit.database import Database
+from service.kit.sealed import Sealer
 from service.repositories.placement import Storage
 from service.up.demo import find_first, first_start, link_for
 from service.up.place import Place, UpRefused
@@ -15,7 +16,7 @@ async def begin(place: Place, url: str, issuer: str) -> Ready:
     """
     database, storage = Database(url, "placet_owner", size=1), Storage(place.repositories)
     try:
-        await first_start(database, storage)
+        await first_start(database, storage, Sealer(place.keys_secret.read_bytes()))
         found = await find_first(database, storage)
         link = await link_for(database, found.owner, issuer) if found else None
     finally:

@@ -20,9 +20,11 @@ from service.identity.sessions import new_link
 from service.kit.actor import SERVICE_TENANT, system
 from service.kit.database import Bound, Database
 from service.kit.errors import Refusal
+from service.kit.sealed import Sealer
 from service.repositories.intake import create_from_files
 from service.repositories.placement import FIRST_SHARD, Storage
 from service.repositories.tables import repository
+from service.writer.keys import create_key
 
 TENANT, PROJECT, REPOSITORY = "demo", "orchard", "storefront"
 EMAIL, NAME = "owner@example.org", "Demo Owner"
@@ -42,8 +44,8 @@ class Found:
     email: str
 
 
-async def first_start(database: Database, storage: Storage) -> None:
-    """Make the demo where there is no tenant yet."""
+async def first_start(database: Database, storage: Storage, sealer: Sealer) -> None:
+    """Make the demo where there is no tenant yet, with a key that signs its commits."""
     async with database.directory() as tx:
         if await tx.scalar(select(tenant.c.id).where(tenant.c.id != SERVICE_TENANT).limit(1)):
             return
@@ -55,6 +57,7 @@ async def first_start(database: Database, storage: Storage) -> None:
     try:
         async with database.bound(tenant_id) as tx:
             await _fill(tx, repository_id, email, name)
+            await create_key(tx, system(tenant_id), sealer)
     except BaseException:
         shutil.rmtree(path.parent, ignore_errors=True)
         raise

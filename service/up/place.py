@@ -3,6 +3,8 @@
     up.lock          held (flock) while `placet up` runs
     run.json         how to reach what runs; mode 0600, for it names the database's password
     secret           signs cursors; made once, mode 0600
+    keys-secret      opens the keys that sign commits; likewise, and never shown to the web process
+    keys-secret.old  the one before it, put here by hand until `placet keys rewrap` has run
     repositories/    the Git repositories
     web.log, writer.log, postgres.log
 
@@ -68,15 +70,29 @@ class Place:
     def secret(self) -> Path:
         return self.data_dir / "secret"
 
+    @property
+    def keys_secret(self) -> Path:
+        return self.data_dir / "keys-secret"
+
+    def keys_settings(self) -> dict[str, str]:
+        """The settings by which keys are opened here; empty where there is no secret yet."""
+        files = {"PLACET_KEYS_SECRET_FILE": self.keys_secret, "PLACET_KEYS_OLD_SECRET_FILE": self._old_keys_secret}
+        return {name: str(path) for name, path in files.items() if path.exists()}
+
+    @property
+    def _old_keys_secret(self) -> Path:
+        return self.data_dir / "keys-secret.old"
+
     def log(self, name: str) -> Path:
         return self.data_dir / f"{name}.log"
 
     def prepare(self) -> None:
-        """Make the directory and its secret where they are missing."""
+        """Make the directory and its secrets where they are missing."""
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.repositories.mkdir(mode=0o700, exist_ok=True)
-        if not self.secret.exists():
-            _write(self.secret, secrets.token_bytes(SECRET_BYTES))
+        for path in (self.secret, self.keys_secret):
+            if not path.exists():
+                _write(path, secrets.token_bytes(SECRET_BYTES))
 
     @contextmanager
     def hold(self) -> Iterator[None]:

@@ -113,6 +113,7 @@ class Up:
             "PLACET_SECRET_FILE": str(place.secret),
         }
         web, writer = (shared | {"DATABASE_URL": urls[role]} for role in ("placet_app", "placet_writer"))
+        writer |= place.keys_settings()
         found = [Kept("web", ("web", *options), web, place.log("web"), WEB_STOP_SECONDS, sockets)]
         if self.wanted.writer:
             found.append(Kept("writer", ("writer",), writer, place.log("writer"), WRITER_STOP_SECONDS))

@@ -16,6 +16,10 @@ from service.repositories.objects import Staged
 class Lease(Protocol):
     """A repository's lease while it is held."""
 
+    @property
+    def fd(self) -> int:
+        """Its descriptor, for git children to keep."""
+
     def read(self) -> bytes:
         """The mark that the holder before left; empty when all was in order."""
 
@@ -54,7 +58,9 @@ class Repository(RefReader, Protocol):
         """Hold the lease for the block; waits so long. Raises LeaseBusy."""
 
     def remove_leftovers(self) -> Sequence[str]:
-        """Remove what dead writers left: locks, unfinished packs. Hold the lease."""
+        """Remove what dead writers left, locks and unfinished packs, and flush the folders that they made. Hold the
+        lease. Raises OSError.
+        """
 
     def store(self, plan: Plan, objects: Iterable[Staged]) -> Store:
         """The objects as they were when the plan was made."""
@@ -67,6 +73,9 @@ class Repository(RefReader, Protocol):
 
     def own_value(self, name: str) -> Oid:
         """The id a ref itself has. Raises BrokenRef for a symbolic one."""
+
+    def wants_maintenance(self) -> bool:
+        """Whether it has become slow."""
 
     def contains(self, tip: Oid, commit: Oid) -> bool:
         """Whether a commit is the tip or one of its ancestors."""

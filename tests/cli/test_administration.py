@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ import pytest
 from service.scenario.agent import Agent
 from service.scenario.owner import Loopback, Owner
 from tests.cli.service_under_test import Service, empty_database, environment, placet, quick, service
+
+PATIENCE_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +115,21 @@ def test_a_tenant_with_project_owner_and_repository_is_made_by_hand(ask: Callabl
     assert listed["agents_may_propose"] is True
     [owner] = ask("owner", "list", *acme)
     assert (owner["email"], owner["role"], owner["state"]) == ("ann@example.org", "owner", "live")
+    loose = _store_loose(Path(made["path"]))
+    assert ask("repo", "maintain", "tool", *acme) == {"id": made["id"]}
+    until = time.monotonic() + PATIENCE_SECONDS
+    while loose.exists() and time.monotonic() < until:
+        os.sched_yield()
+    assert not loose.exists()
+
+
+def _store_loose(repository: Path) -> Path:
+    """Store a loose object; its file, which goes when the writer has maintained the repository."""
+    command = ("git", f"--git-dir={repository}", "hash-object", "-w", "--stdin")
+    name = subprocess.run(command, input="loose\n", capture_output=True, text=True, check=True).stdout.strip()
+    path = repository / "objects" / name[:2] / name[2:]
+    assert path.exists()
+    return path
 
 
 def test_what_cannot_be_imported_is_named_and_leaves_nothing(

@@ -34,6 +34,7 @@ async def test_the_owner_api_answers_as_it_is_described(web: Web, house: House) 
     own = f"/api/v1/proposals/{shown['proposal_id']}"
     for path, address in (
         ("/api/v1/session", "/api/v1/session"),
+        ("/api/v1/allowed-signers", "/api/v1/allowed-signers"),
         ("/api/v1/proposals", "/api/v1/proposals"),
         ("/api/v1/proposals/{id}", own),
     ):

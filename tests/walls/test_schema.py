@@ -118,6 +118,10 @@ BORN_EXECUTED = """
 INSERT INTO proposal SELECT (jsonb_populate_record(p, jsonb_build_object(
   'id', gen_random_uuid(), 'key', 'another-key', 'state', 'executed'))).* FROM proposal p
 """
+RETIRED_AND_BACK = """
+UPDATE signing_key SET state = 'retired', retired_at = now(), sealed = NULL;
+UPDATE signing_key SET state = 'live', retired_at = NULL, sealed = ''
+"""
 FORBIDDEN = (
     ("placet_app", "UPDATE proposal SET state = 'executed'"),
     ("placet_app", "UPDATE proposal SET state = 'executing'"),
@@ -132,6 +136,20 @@ FORBIDDEN = (
     ("placet_app", "UPDATE decision SET verdict = 'approve'"),
     ("placet_app", "UPDATE membership SET role = 'owner'"),
     ("placet_app", "INSERT INTO membership (tenant) VALUES (gen_random_uuid())"),
+    ("placet_app", "SELECT sealed FROM signing_key"),
+    ("placet_app", "SELECT * FROM signing_key"),
+    ("placet_app", "SELECT signing_key FROM signing_key"),  # the whole row as one value
+    ("placet_app", "UPDATE tenant SET sign_commits = false"),
+    ("placet_app", "INSERT INTO signing_key (tenant) VALUES (gen_random_uuid())"),
+    ("placet_app", "UPDATE signing_key SET state = 'retired'"),
+    ("placet_writer", "UPDATE tenant SET sign_commits = false"),
+    ("placet_writer", "INSERT INTO signing_key (tenant) VALUES (gen_random_uuid())"),
+    ("placet_writer", "UPDATE signing_key SET state = 'retired'"),
+    ("placet_writer", "DELETE FROM signing_key"),
+    ("placet_owner", "UPDATE signing_key SET public_key = ''"),
+    ("placet_owner", "UPDATE signing_key SET fingerprint = ''"),
+    ("placet_owner", "DELETE FROM signing_key"),
+    ("placet_owner", RETIRED_AND_BACK),
     ("placet_writer", "INSERT INTO proposal (tenant) VALUES (gen_random_uuid())"),
     ("placet_writer", "INSERT INTO decision (tenant) VALUES (gen_random_uuid())"),
     ("placet_writer", "UPDATE connection SET state = 'live'"),
@@ -149,6 +167,8 @@ async def test_a_role_cannot_do_what_is_not_its_business(
 ) -> None:
     if "proposal" in statement:
         await house.propose()  # row security has something to refuse
+    if "signing_key" in statement:
+        await house.sign()
     await undone.execute(f"SET LOCAL ROLE {role}")
     await undone.execute("SELECT set_config('app.tenant', $1, true)", str(house.tenant))
     with pytest.raises(asyncpg.InsufficientPrivilegeError):

@@ -12,6 +12,13 @@ class SessionAnswer(Answer):
     csrf: str
 
 
+class SigningAnswer(Answer):
+    """Whether commits are signed, and the file by which `git verify-commit` knows every key that ever signed one."""
+
+    sign_commits: bool
+    allowed_signers: str
+
+
 class SaidNote(Answer):
     """A code with its parameters, and what it says; `name` is how a warning is acknowledged."""
 

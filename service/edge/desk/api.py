@@ -24,6 +24,7 @@ from service.edge.desk.answers import (
     SaidNote,
     SectionAnswer,
     SessionAnswer,
+    SigningAnswer,
     UnknownOutcome,
 )
 from service.edge.desk.sentences import Chapter, mode_text, plain, sentence
@@ -31,6 +32,7 @@ from service.edge.errors import json_response
 from service.edge.guard import Call, Docs, Endpoint
 from service.kit.canonical import sha256
 from service.proposals.view import CardView, DecisionResult, DecisionView, FileView, InboxLine, Outcome, PinView
+from service.writer.signature import allowed_signers
 
 _UNKNOWN_YET: Final = frozenset({"approved", "executing"})
 
@@ -39,6 +41,13 @@ async def session(call: Call) -> Response:
     """Who is signed in, and the token that his changes carry."""
     actor = await asking.who(call)
     return _answer(SessionAnswer(email=call.owner.email, tenant=str(actor.tenant), csrf=call.owner.csrf))
+
+
+async def signing(call: Call) -> Response:
+    """Who signs this tenant's commits: the content of gpg.ssh.allowedSignersFile."""
+    view = await call.parts.desk.signing(await asking.who(call))
+    text = allowed_signers(view.keys, call.parts.issuer)
+    return _answer(SigningAnswer(sign_commits=view.on, allowed_signers=text))
 
 
 async def proposals(call: Call) -> Response:
@@ -159,6 +168,7 @@ def _pin(pin: PinView) -> PinAnswer:
 
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/v1/session", "proposal.view", session, docs=Docs({200: SessionAnswer})),
+    Endpoint("GET", "/api/v1/allowed-signers", "signing.view", signing, docs=Docs({200: SigningAnswer})),
     Endpoint("GET", "/api/v1/proposals", "proposal.view", proposals, docs=Docs({200: ProposalList})),
     Endpoint("GET", "/api/v1/proposals/{id}", "proposal.view", proposal, docs=Docs({200: CardAnswer})),
     Endpoint(

@@ -1,0 +1,106 @@
+"""SSH signatures as git makes and verifies them. Pure functions over bytes: they know no key and no database.
+
+What an authenticator signs is put in the same armour as what a stored key signs: both give a public key and a signature
+in SSH's wire format. Sources: OpenSSH PROTOCOL.sshsig; RFC 8709 for ed25519; ssh-keygen(1), ALLOWED SIGNERS.
+"""
+
+import base64
+import hashlib
+import struct
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+Sign = Callable[[bytes], bytes]
+"""Gives the value of the `gpgsig` header for the bytes of a commit without one."""
+
+_MAGIC = b"SSHSIG"
+_VERSION = struct.pack(">I", 1)
+_GIT = b"git"
+_RESERVED = b""
+_HASH = b"sha512"
+_ED25519 = b"ssh-ed25519"
+_LINE = 70
+_BEGIN, _END = b"-----BEGIN SSH SIGNATURE-----\n", b"-----END SSH SIGNATURE-----\n"
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """A key's public half, and how long it signs.
+
+    Attributes:
+        line: type and base64, as in an authorized_keys file.
+        fingerprint: as ssh-keygen prints it, `SHA256:…`.
+        created_at, retired_at: by the database's clock; None while it is live.
+    """
+
+    line: str
+    fingerprint: str
+    created_at: datetime
+    retired_at: datetime | None
+
+
+def wire(*parts: bytes) -> bytes:
+    """SSH's strings (RFC 4251, 5): each its length in four bytes, then itself."""
+    return b"".join(struct.pack(">I", len(part)) + part for part in parts)
+
+
+def to_be_signed(commit: bytes) -> bytes:
+    """What is signed for a commit without a signature."""
+    return _MAGIC + wire(_GIT, _RESERVED, _HASH, hashlib.sha512(commit).digest())
+
+
+def armoured(public_key: bytes, signature: bytes) -> bytes:
+    """The signature as git stores it.
+
+    Args:
+        public_key: in wire format, its type first.
+        signature: in wire format, its type first.
+    """
+    blob = _MAGIC + _VERSION + wire(public_key, _GIT, _RESERVED, _HASH, signature)
+    lines = textwrap.wrap(base64.b64encode(blob).decode(), _LINE)
+    return _BEGIN + "".join(f"{line}\n" for line in lines).encode() + _END
+
+
+def ed25519_signature(private: Ed25519PrivateKey, commit: bytes) -> bytes:
+    """The armoured signature of a commit. The same key and bytes always give the same (RFC 8032)."""
+    return armoured(ed25519_blob(private), wire(_ED25519, private.sign(to_be_signed(commit))))
+
+
+def ed25519_blob(private: Ed25519PrivateKey) -> bytes:
+    """The public half in wire format."""
+    return wire(_ED25519, private.public_key().public_bytes_raw())
+
+
+def public_line(blob: bytes) -> str:
+    """A public key in wire format as one line: its type and base64."""
+    (length,) = struct.unpack_from(">I", blob)
+    return f"{blob[4 : 4 + length].decode()} {base64.b64encode(blob).decode()}"
+
+
+def fingerprint(blob: bytes) -> str:
+    """A public key's fingerprint, as ssh-keygen prints it."""
+    return f"SHA256:{base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip('=')}"
+
+
+def allowed_signers(keys: Iterable[PublicKey], issuer: str | None) -> str:
+    """The file that `gpg.ssh.allowedSignersFile` names: every key that ever signed, and `placet@<host>` as whose it is,
+    the host being the issuer's; a service that says nothing of itself is a local one.
+
+    A retired one is good for commits that are dated before its end. No key has a beginning: a commit bears the time of
+    its approval, which may lie before the making of the key that signs it.
+    """
+    host = urlsplit(issuer or "").hostname or "localhost"
+    return "".join(f"placet@{host} {_options(key)} {key.line}\n" for key in keys)
+
+
+def _options(key: PublicKey) -> str:
+    if key.retired_at is None:
+        return 'namespaces="git"'
+    # Git compares whole seconds, so the second in which it was retired still counts.
+    end = key.retired_at.astimezone(UTC) + timedelta(seconds=1)
+    return f'namespaces="git",valid-before="{end:%Y%m%d%H%M%S}Z"'
