@@ -8,7 +8,7 @@ from os import sync
 from pathlib import Path
 from shutil import rmtree
 
-from service.bench.execution import execute, no_step, submit
+from service.bench.execution import execute, maintain, no_step, submit
 from service.bench.floor import Floor
 from service.bench.plumbing import Plumbing
 from service.bench.projects import build, chosen, content, copies
@@ -30,8 +30,8 @@ _PLUMBING_LEAST = {
 _GROWTH_MOST = 1.5
 _NOTE = (
     "Medians, in one run with the ways taking turns. ours: from the lease to giving it back, the proposal submitted "
-    "before. ours with planning: the same, with what submit did. plumbing: eight git processes on files that lie "
-    "there. floor: the bytes and the seven flushes of ours, and nothing else."
+    "before, maintenance between the turns. ours with planning: the same, with what submit did. plumbing: eight git "
+    "processes on files that lie there. floor: the bytes and the seven flushes of ours, and nothing else."
 )
 
 
@@ -57,6 +57,8 @@ class Ground:
             seconds = time.perf_counter() - began
             if number:
                 self.times.add(name, seconds)
+        for name in (OURS, PLANNED):
+            maintain(self.copies[name])
 
     def _ways(self, number: int, wanted: dict[str, str]) -> Iterator[tuple[str, Callable[[], object]]]:
         message, marker = f"Change {number}", f"refs/proposals/{number}"

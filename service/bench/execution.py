@@ -14,6 +14,7 @@ from service.bench.projects import BRANCH
 from service.contract.data import NULL, Oid
 from service.contract.operation import Operation
 from service.proposals.execute import HELD
+from service.proposals.maintain import SECONDS_MOST
 from service.proposals.planning import (
     Planned,
     broken_pin,
@@ -23,6 +24,7 @@ from service.proposals.planning import (
     plan_proposal,
 )
 from service.repositories.bare import BareRepository
+from service.repositories.maintenance import Maintenance
 from service.repositories.objects import decode
 from service.tools.registry import ProposeEntry, discover
 from service.writer.intent import marker_ref, seal
@@ -114,4 +116,13 @@ def _write(git: BareRepository, what: Submitted, step: Step) -> Oid:
     objects = decode(planned.objects)
     step("decoded")
     write(git, load_plan(planned.plan), load_manifests(planned.manifest), objects, intent, step)
+    git.wants_maintenance()  # which the worker is told with the end of the proposal
     return intent.marker[1]
+
+
+def maintain(repository: Path) -> None:
+    """What the worker does behind an execution, where it is wanted."""
+    git = BareRepository(repository)
+    if git.wants_maintenance():
+        with git.lease(LEASE_SECONDS) as lease:
+            Maintenance(repository, lease.fd, SECONDS_MOST, no_step)()

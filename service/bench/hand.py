@@ -65,7 +65,7 @@ def main() -> None:
         vars(worker)["Execute"] = NaiveExecute
     else:
         raise SystemExit("plumbing or naive")
-    raise SystemExit(worker.run_worker(read_settings()))
+    raise SystemExit(worker.run_worker(read_settings(), None))
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ async def compare(grounds: dict[str, tuple[Stand, Project]], rounds: int) -> Tim
             database = Database(it.ready.database_url, "placet_writer", size=2)
             stack.push_async_callback(database.close)
             store = ProposalStore(database, Storage(it.place.repositories))
-            writers[name] = Execute(store, BareRepository, lambda _taken: None, no_step)
+            writers[name] = Execute(store, BareRepository, lambda _taken: None, no_step, None)
         for number in range(rounds + _WARM):
             for name, (it, where) in grounds.items():
                 files = {path: content((number, path)) for path in chosen(FILES, 1, number)}

@@ -30,6 +30,7 @@ from service.scenario.told import Told
 from service.up.place import Place, UpRefused
 from service.up.progress import Ready
 from service.up.run import Up, Wanted
+from service.writer.keys import stop_signing
 
 Kind = Literal["ours", "plumbing", "naive"]
 MANY = 1_000_000
@@ -157,6 +158,7 @@ async def _met(ready: Ready, place: Place) -> AsyncIterator[Stand]:
             found = Stand(ready, place, database, owner, agent)
             async with database.bound(found.tenant) as tx:
                 await tx.execute(update(tenant).where(tenant.c.id == found.tenant).values(pending_most=MANY))
+                await stop_signing(tx, system(found.tenant))  # eight git processes cannot make the same commit signed
             yield found
     finally:
         await database.close()

@@ -1,12 +1,12 @@
 """Whether reads and writes of a repository grow slower with what executions leave behind: markers and packs."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from shutil import rmtree
 from uuid import UUID
 
-from service.bench.execution import execute, no_step, submit
+from service.bench.execution import execute, maintain, no_step, submit
 from service.bench.projects import BRANCH, build, chosen, content, copies, pack_refs
 from service.bench.results import Results, Target, Times
 from service.repositories.reading import Objects
@@ -15,7 +15,6 @@ from service.repositories.refs import read_ref
 FRESH, PACKED, LOOSE, WORN = "as made", "markers in packed-refs", "markers as files", "after executions"
 MARKERS = 100_000
 EXECUTIONS = 10_000
-Maintain = Callable[[Path], None]
 ROUNDS = 100
 FILES = 10_000
 _MOST = 1.2
@@ -38,9 +37,7 @@ def markers(folder: Path, count: int = MARKERS, rounds: int = ROUNDS, files: int
     return Results(f"{count:,} markers", *rows(times, made))
 
 
-def executions(
-    folder: Path, maintain: Maintain, count: int = EXECUTIONS, rounds: int = ROUNDS, files: int = FILES
-) -> Results:
+def executions(folder: Path, count: int = EXECUTIONS, rounds: int = ROUNDS, files: int = FILES) -> Results:
     """Measure in `folder`: a repository as it was made, and after so many executions, maintained after each."""
     project = folder / "worn.git"
     build(project, files)
@@ -49,16 +46,14 @@ def executions(
         wanted = {path: content(("worn", number)) for path in chosen(files, 1, number)}
         execute(made[WORN], submit(made[WORN], wanted, "Change files"), no_step)
         maintain(made[WORN])
-    times = compared(made, files, rounds, maintain)
+    times = compared(made, files, rounds)
     for path in (project, *made.values()):
         rmtree(path)
     return Results(f"{count:,} executions", *rows(times, made))
 
 
-def compared(
-    repositories: Mapping[str, Path], files: int, rounds: int, maintain: Maintain = lambda _repository: None
-) -> Times:
-    """Write and read by turns; the first round warms up. `maintain` is not timed."""
+def compared(repositories: Mapping[str, Path], files: int, rounds: int) -> Times:
+    """Write and read by turns; the first round warms up. Maintenance is not timed."""
     times = Times()
     for number in range(rounds + 1):
         wanted = {path: content((number, path)) for path in chosen(files, 1, number)}

@@ -124,7 +124,12 @@ def cost(scratch: Path, runs: int, n: int) -> list[Results]:
 @click.option("--rounds", type=click.IntRange(1), default=pasts.ROUNDS, show_default=True, help="How often each.")
 @click.option("--proposals", type=click.IntRange(1), default=pasts.ROWS[1], show_default=True, help="In the past.")
 @click.option("--markers", type=click.IntRange(1), default=worn.MARKERS, show_default=True, help="In a repository.")
+@click.option("--executions", type=click.IntRange(1), default=worn.EXECUTIONS, show_default=True, help="Behind it.")
 @measures
-def growth(scratch: Path, rounds: int, proposals: int, markers: int) -> list[Results]:
-    """Whether executions slow down with what lies behind: proposals in the database, markers in the repository."""
-    return [worn.markers(scratch, markers, rounds), pasts.past(scratch, (pasts.ROWS[0], proposals), rounds)]
+def growth(scratch: Path, rounds: int, proposals: int, markers: int, executions: int) -> list[Results]:
+    """Whether executions slow down with what lies behind: proposals in the database, markers and packs in Git."""
+    return [
+        worn.markers(scratch, markers, rounds),
+        worn.executions(scratch, executions, rounds),
+        pasts.past(scratch, (pasts.ROWS[0], proposals), rounds),
+    ]
