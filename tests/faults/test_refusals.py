@@ -48,7 +48,7 @@ async def test_refused_at_any_system_call_it_waits_and_is_executed_when_the_disk
         for layout in LAYOUTS
         for refusal in refusals(await counted(stage, writers, layout, tmp_path / layout))
     ]
-    for number in sampled(len(every), SIZES.kill_points // 2):
+    for number in sampled(len(every), SIZES.kill_points // 4):
         layout, call, error, for_ever = every[number - 1]
         trial = await staged(stage, layout)
         refused = writers.run("persist", trial.house, trial.ids, refuse_at(call, error, for_ever=for_ever))

@@ -1,10 +1,6 @@
 """Every fault at every named step of an execution: the next writer brings it to its one end by itself."""
 
-import os
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -19,7 +15,7 @@ from service.kit.database import Database
 from service.ledger.tables import ledger_entry
 from service.repositories.lease import read_mark
 from service.repositories.placement import Storage
-from tests.faults.attack import ROOT
+from tests.faults.attack import Zygote
 from tests.faults.oracle import Answer, judge
 from tests.faults.sizes import SIZES, sampled
 from tests.faults.step_faults import FAULTS, STEPS, plan
@@ -46,9 +42,12 @@ class Case:
         with anyio.fail_after(PATIENCE_SECONDS):
             while (found := await self.house.own.read(self.shown["proposal_id"], 5))["status"] in WAITING:
                 pass
-            while read_mark(self.house.path):
-                await anyio.to_thread.run_sync(os.sched_yield)
+            assert await self.house.stage.waiter.until("", self._tidied, PATIENCE_SECONDS)
         return found
+
+    async def _tidied(self) -> bool | None:
+        """True when the lease has no mark; None asks again."""
+        return None if read_mark(self.house.path) else True
 
     async def traces(self) -> tuple[bytes, int]:
         """All that an execution leaves: every ref, and how many entries there are."""
@@ -64,20 +63,9 @@ async def planned(stage: Stage, step: str, fault: str) -> Case:
     return Case(house, shown, plan(stage.storage.root, shown["proposal_id"], step, fault))
 
 
-@contextmanager
-def worker(stage: Stage, url: str, executors: int = 1) -> Iterator[subprocess.Popen[bytes]]:
-    where = [url, str(stage.storage.root), str(LEASE_SECONDS), str(executors)]
-    process = subprocess.Popen([sys.executable, "-m", "tests.faults.step_faults", *where], cwd=ROOT)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
-
-
 @pytest.fixture(scope="module")
 async def cases(
-    database_url: str,
+    writers: Zygote,
     owner_db: Database,
     app_db: Database,
     writer_db: Database,
@@ -87,7 +75,7 @@ async def cases(
     stage = Stage(owner_db, app_db, writer_db, Storage(tmp_path_factory.mktemp("repositories")))
     every = {entry: await planned(stage, *entry) for entry in TABLE}
     async with stage.waiter.running():
-        with worker(stage, database_url, EXECUTORS):
+        with writers.working(stage.storage.root, EXECUTORS, LEASE_SECONDS):
             for case in every.values():
                 await case.ended()
         yield every
@@ -123,29 +111,28 @@ async def test_the_table_has_every_step_in_its_order(house: House) -> None:
     assert done == list(STEPS)
 
 
-async def test_the_whole_writer_may_be_killed_between_marker_and_branch(stage: Stage, database_url: str) -> None:
-    case = await killed_with_its_writer(stage, database_url, "marked")
+async def test_the_whole_writer_may_be_killed_between_marker_and_branch(stage: Stage, writers: Zygote) -> None:
+    case = await killed_with_its_writer(stage, writers, "marked")
     async with stage.waiter.running():
-        with worker(stage, database_url):
+        with writers.working(stage.storage.root):
             assert (await case.ended())["status"] == "executed"
     await all_is_well(case)
 
 
-async def test_a_crash_between_intent_and_marker_checks_rights_again(stage: Stage, database_url: str) -> None:
-    case = await killed_with_its_writer(stage, database_url, "packed")
+async def test_a_crash_between_intent_and_marker_checks_rights_again(stage: Stage, writers: Zygote) -> None:
+    case = await killed_with_its_writer(stage, writers, "packed")
     async with stage.owner_db.bound(case.house.tenant) as tx:
         await let_agents_propose(tx, case.house.owner.actor, case.house.repository, on=False)
     before = case.house.head()
     async with stage.waiter.running():
-        with worker(stage, database_url):
+        with writers.working(stage.storage.root):
             found = await case.ended()
     assert (found["status"], found["outcome"]["code"], case.house.head()) == ("failed", "proposals_off", before)
     await all_is_well(case)
 
 
-async def killed_with_its_writer(stage: Stage, url: str, step: str) -> Case:
+async def killed_with_its_writer(stage: Stage, writers: Zygote, step: str) -> Case:
     case = await planned(stage, step, "is killed with the whole writer")
-    with worker(stage, url) as dying:
-        assert await anyio.to_thread.run_sync(dying.wait, PATIENCE_SECONDS) == -9
+    assert writers.work_to_death(stage.storage.root).status == -9
     assert not case.planned.exists()
     return case
