@@ -404,8 +404,8 @@ class CraftedDesk:
         found: desk.CardView = cards[proposal_id]
         return found
 
-    async def decide(self, actor: Actor, *sent: Any) -> Any:
-        self.asked.append((actor.tenant, *sent))
+    async def decide(self, who: desk.Decider, *sent: Any) -> Any:
+        self.asked.append((who.actor.tenant, *sent))
         return self.answer()
 
     async def connections(self, _actor: Actor) -> desk.ConnectionsView:

@@ -61,10 +61,14 @@ class Standing:
     proposal_seconds: int
     sign_commits: bool
 
+    def is_member(self, person: UUID) -> bool:
+        """Whether the person is in the project now, in whatever role."""
+        found = self.members.get(person)
+        return found is not None and found.state == "live"
+
     def check_decider(self, person: UUID, what: str = "approver") -> None:
         """Refuse who may not decide in the project. Raises FORBIDDEN."""
-        found = self.members.get(person)
-        if found is None or found.state != "live" or found.role not in DECIDERS:
+        if not self.is_member(person) or self.members[person].role not in DECIDERS:
             raise Refusal(Code.FORBIDDEN, f"The {what} may not decide in this project.", what=what)
 
     def check(self, wanted: Wanted) -> None:

@@ -100,6 +100,7 @@ async def _use_link(tx: Directory, link: str) -> tuple[UUID, UUID]:
 
 async def find_session(database: Database, secret: str) -> Session | None:
     """The live session of this secret, or None. Marks it as seen, at most once a minute."""
+    unmarked = (session.c.seen_at < _NOW - _seconds(SEEN_EVERY_SECONDS)).label("unmarked")
     live = (
         session.c.ended_at.is_(None)
         & (session.c.expires_at > _NOW)
@@ -107,18 +108,15 @@ async def find_session(database: Database, secret: str) -> Session | None:
     )
     async with database.directory() as tx:
         found = await tx.execute(
-            select(session, person.c.email, person.c.name)
+            select(session, person.c.email, person.c.name, unmarked)
             .join(person, person.c.id == session.c.person)
             .where(session.c.hash == secret_hash(secret), live)
         )
         row = found.one_or_none()
         if row is None:
             return None
-        await tx.execute(
-            update(session)
-            .where(session.c.id == row.id, session.c.seen_at < _NOW - _seconds(SEEN_EVERY_SECONDS))
-            .values(seen_at=_NOW)
-        )
+        if row.unmarked:
+            await tx.execute(update(session).where(session.c.id == row.id).values(seen_at=_NOW))
     return _session(row)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -11,13 +12,14 @@ from service.contract.names import check_text
 from service.contract.plan import Pin
 from service.grants.policy import Wanted
 from service.grants.standing import Standing
-from service.kit.actor import Actor, system
+from service.kit.actor import system
 from service.kit.canonical import sha256
 from service.kit.database import Conflict
 from service.kit.errors import Code, Refusal
 from service.proposals.planning import broken_pin, load_card, load_manifests, load_pins, load_plan
-from service.proposals.ports import Change, Decision, InThread, Store, Stored, Tx, Verdict, Waits
+from service.proposals.ports import Change, Decision, Expects, InThread, Store, Stored, Tx, Verdict, Waits
 from service.proposals.states import FINAL, LostRace, move, read_outcome
+from service.proposals.view import Decider
 from service.writer.ports import RefReader
 from service.writer.provenance import committer_line
 
@@ -57,15 +59,6 @@ class Decided:
 
 
 @dataclass(frozen=True)
-class Decider:
-    """A person who decides: an owner's actor with the name and address that go into the commit."""
-
-    actor: Actor
-    name: str
-    email: str
-
-
-@dataclass(frozen=True)
 class Decide:
     """The decide step of one web process.
 
@@ -89,23 +82,20 @@ class Decide:
                 keeps the connection from proposing this now (it stays pending then).
         """
         check_text(said.note, "note", most=NOTE_MOST, least=0)
-        first = await self.store.repeat(who.actor.tenant, lambda tx: self._decide(tx, who, proposal_id, said))
-        if isinstance(first, Refusal):
-            raise await self._final(who.actor.tenant, proposal_id, first)
-        if first.known or said.verdict == "decline":
-            return first
-        ended = await self.waiter.until(
-            str(proposal_id), lambda: self._ended(who.actor.tenant, proposal_id, replayed=first.replayed), WAIT_SECONDS
-        )
-        return ended or first
+        with self.waiter.expecting(str(proposal_id)) as expected:
+            first = await self.store.repeat(who.actor.tenant, lambda tx: self._decide(tx, who, proposal_id, said))
+            if isinstance(first, Refusal):
+                raise await self._final(who.actor.tenant, proposal_id, first, expected)
+            if first.known or said.verdict == "decline":
+                return first
+            look = partial(self._ended, who.actor.tenant, proposal_id, replayed=first.replayed)
+            return await expected.until(look, WAIT_SECONDS) or first
 
-    async def _final(self, tenant: UUID, proposal_id: UUID, refusal: Refusal) -> Refusal:
+    async def _final(self, tenant: UUID, proposal_id: UUID, refusal: Refusal, expected: Expects) -> Refusal:
         """Who lost to an approval is told how that ended, if the writer answers in time."""
         if refusal.details.get("status") not in {"approved", "executing"}:
             return refusal
-        ended = await self.waiter.until(
-            str(proposal_id), lambda: self._ended(tenant, proposal_id, replayed=True), WAIT_SECONDS
-        )
+        ended = await expected.until(partial(self._ended, tenant, proposal_id, replayed=True), WAIT_SECONDS)
         return _ended_refusal(proposal_id, ended.state, ended.outcome) if ended else refusal
 
     async def _ended(self, tenant: UUID, proposal_id: UUID, *, replayed: bool) -> Decided | None:
@@ -118,8 +108,10 @@ class Decide:
     async def _decide(self, tx: Tx, who: Decider, proposal_id: UUID, said: Verdicts) -> Decided | Refusal:
         """A refusal is given back, not raised, so that what the ledger says of it is kept."""
         stored = await _known(tx, proposal_id, lock=True)
+        standing = await tx.stand(stored.connection, stored.repository, who.actor.id)
+        if not standing.is_member(who.actor.id):  # who is not in the project learns nothing
+            raise _unknown()
         try:
-            standing = await tx.stand(stored.connection, stored.repository, who.actor.id)
             standing.check_decider(who.actor.id)
             return await self._weigh(tx, who, stored, standing, said)
         except Refusal as refusal:
@@ -170,8 +162,12 @@ def stale_outcome(pin: Pin, now: str) -> Json:
 async def _known(tx: Tx, proposal_id: UUID, *, lock: bool = False) -> Stored:
     stored = await tx.find(proposal_id, lock=lock)
     if stored is None:
-        raise Refusal(Code.NOT_FOUND, "There is no such proposal.")
+        raise _unknown()
     return stored
+
+
+def _unknown() -> Refusal:
+    return Refusal(Code.NOT_FOUND, "There is no such proposal.")
 
 
 def _late(stored: Stored, said: Verdicts) -> Decided | Refusal:

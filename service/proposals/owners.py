@@ -22,7 +22,7 @@ from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.ledger.tables import ledger_entry
-from service.proposals.decide import Decide, Decider, Verdicts, wanted
+from service.proposals.decide import Decide, Verdicts, wanted
 from service.proposals.planning import load_card, load_manifests, load_pins, load_plan, read_fact
 from service.proposals.states import read_outcome
 from service.proposals.tables import decision, proposal, staging
@@ -33,6 +33,7 @@ from service.proposals.view import (
     ConnectionAction,
     ConnectionLine,
     ConnectionsView,
+    Decider,
     DecisionResult,
     DecisionView,
     FileView,
@@ -121,14 +122,11 @@ class OwnerDesk:
         return replace(card, hindrance=hindrance)
 
     async def decide(
-        self, actor: Actor, proposal_id: UUID, verdict: Verdict, digest: str, acknowledged: tuple[str, ...], note: str
+        self, who: Decider, proposal_id: UUID, verdict: Verdict, digest: str, acknowledged: tuple[str, ...], note: str
     ) -> DecisionResult:
         """See `proposals/decide`."""
-        async with self.database.bound(actor.tenant) as tx:
-            await _card_row(tx, actor, proposal_id)
-            who = (await tx.execute(select(person.c.name, person.c.email).where(person.c.id == actor.id))).one()
         said = Verdicts(verdict, digest, frozenset(acknowledged), note)
-        done = await self.deciding(Decider(actor, who.name, who.email), proposal_id, said)
+        done = await self.deciding(who, proposal_id, said)
         return DecisionResult(done.proposal_id, done.state, done.replayed, _outcome(done.outcome) or Outcome())
 
     async def connections(self, actor: Actor) -> ConnectionsView:

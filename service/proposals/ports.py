@@ -5,7 +5,7 @@ made by a seed.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar
@@ -184,11 +184,18 @@ class Store(Protocol):
         """Do the whole of `work` in one transaction, again where PostgreSQL broke a deadlock."""
 
 
+class Expects(Protocol):
+    """The end of a proposal, expected."""
+
+    async def until(self, look: Callable[[], Awaitable[T | None]], seconds: float) -> T | None:
+        """Look when there is something to see, until something is found or the time is over; None then."""
+
+
 class Waits(Protocol):
     """Wait for the end of a proposal."""
 
-    async def until(self, proposal_id: str, look: Callable[[], Awaitable[T | None]], seconds: float) -> T | None:
-        """Look until something is found or the time is over; None then."""
+    def expecting(self, proposal_id: str) -> AbstractContextManager[Expects]:
+        """Miss no end that comes from now on."""
 
 
 class InThread(Protocol):

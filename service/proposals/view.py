@@ -291,6 +291,15 @@ class SigningView:
     keys: tuple[PublicKey, ...]
 
 
+@dataclass(frozen=True)
+class Decider:
+    """A person who decides: an owner's actor with the name and address that go into the commit."""
+
+    actor: Actor
+    name: str
+    email: str
+
+
 class Desk(Protocol):
     """What the owner's pages ask for. The actor is an owner with a session; only his tenant's things exist.
 
@@ -302,7 +311,7 @@ class Desk(Protocol):
     async def card(self, actor: Actor, proposal_id: UUID) -> CardView: ...
 
     async def decide(
-        self, actor: Actor, proposal_id: UUID, verdict: Verdict, digest: str, acknowledged: tuple[str, ...], note: str
+        self, who: Decider, proposal_id: UUID, verdict: Verdict, digest: str, acknowledged: tuple[str, ...], note: str
     ) -> DecisionResult:
         """Decide, and after an approval wait at most 10 seconds for the writer.
 

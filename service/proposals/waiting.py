@@ -1,8 +1,9 @@
 """Wait for the end of a proposal: woken by the writer's notification, and looking each second anyway."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from typing import TypeVar
 
 from service.kit.database import Database
@@ -12,6 +13,24 @@ from service.proposals.states import DONE
 LOOK_SECONDS = 1.0
 RECONNECT_SECONDS = 1.0
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The end of a proposal, expected."""
+
+    event: asyncio.Event
+
+    async def until(self, look: Callable[[], Awaitable[T | None]], seconds: float) -> T | None:
+        """Look each time it is told of, and each second anyway, until something is found or the time is over."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while (left := deadline - asyncio.get_running_loop().time()) > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.event.wait(), min(left, LOOK_SECONDS))
+            self.event.clear()
+            if (found := await look()) is not None:
+                return found
+        return None
 
 
 class Waiter:
@@ -32,23 +51,20 @@ class Waiter:
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def until(self, proposal_id: str, look: Callable[[], Awaitable[T | None]], seconds: float) -> T | None:
-        """Look until something is found or the time is over; None then."""
+    @contextmanager
+    def expecting(self, proposal_id: str) -> Iterator["Expected"]:
+        """Miss no end that comes from now on: begun before whatever leads to it."""
         event = asyncio.Event()
         self._waiting.setdefault(proposal_id, set()).add(event)
-        deadline = asyncio.get_running_loop().time() + seconds
         try:
-            while True:
-                event.clear()
-                if (found := await look()) is not None:
-                    return found
-                left = deadline - asyncio.get_running_loop().time()
-                if left <= 0:
-                    return None
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(event.wait(), min(left, LOOK_SECONDS))
+            yield Expected(event)
         finally:
             self._forget(proposal_id, event)
+
+    async def until(self, proposal_id: str, look: Callable[[], Awaitable[T | None]], seconds: float) -> T | None:
+        """Look until something is found or the time is over; None then."""
+        with self.expecting(proposal_id) as expected:
+            return await look() or await expected.until(look, seconds)
 
     def _forget(self, proposal_id: str, event: asyncio.Event) -> None:
         events = self._waiting[proposal_id]

@@ -1,14 +1,8 @@
-"""The fault table: every named step of an execution, where it is in the code, and what can happen at it.
-
-`python -m tests.faults.step_faults URL REPOSITORIES SECONDS EXECUTORS` runs a real worker that lets a lease be held
-for SECONDS. The file `faults/<proposal>` beside the repositories names a step and a fault; it happens once, and then
-the file is gone.
-"""
+"""The fault table: every named step of an execution, where it is in the code, and what can happen at it."""
 
 import errno
 import os
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -72,7 +66,7 @@ FAULTS: dict[str, Callable[[str, int], None]] = {
 
 
 def plan(root: Path, proposal: str, step: str, fault: str) -> Path:
-    """Let a fault happen to the writer of this proposal, once; the file is there until it happened."""
+    """Let a fault happen to the worker on this proposal, once; the file beside the repositories is there until then."""
     file = root / "faults" / proposal
     file.parent.mkdir(exist_ok=True)
     file.write_text(f"{step}\n{fault}")
@@ -119,9 +113,8 @@ class _Faults:
             FAULTS[fault](step, self._parent)
 
 
-if __name__ == "__main__":
-    url, repositories, seconds, executors = sys.argv[1:]
-    faults = _Faults(Path(repositories))
+def work(settings: Settings, executors: int, lease_seconds: float) -> int:
+    """Run a real worker to which the planned faults happen."""
+    faults = _Faults(settings.repositories)
     faults.install()
-    settings = Settings(url, "http://localhost:1", Path(repositories), b"s" * 32, None)
-    sys.exit(run_worker(settings, SEALER, int(executors), faults.after, float(seconds)))
+    return run_worker(settings, SEALER, executors, faults.after, lease_seconds)

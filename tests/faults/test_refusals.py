@@ -18,7 +18,7 @@ ERRORS = {
     **dict.fromkeys(("unlink", "rmdir"), ("EIO", "EROFS")),
 }
 FOLDER = re.compile(r"\.git/((?:objects|refs)(?:/[a-z]+)?)>")
-RENAMED = re.compile(r', "[^"]*\.git/([^"]+)/([^"/]+)"')
+MADE = re.compile(r'(?:, |\A)"[^"]*\.git/([^"]+)/([^"/]+)"(?:\)|, 0)')
 WRITING = re.compile(r"O_WRONLY|O_RDWR|O_CREAT")
 
 
@@ -48,7 +48,7 @@ async def test_refused_at_any_system_call_it_waits_and_is_executed_when_the_disk
         for layout in LAYOUTS
         for refusal in refusals(await counted(stage, writers, layout, tmp_path / layout))
     ]
-    for number in sampled(len(every), SIZES.kill_points // 2):
+    for number in sampled(len(every), SIZES.kill_points // 4):
         layout, call, error, for_ever = every[number - 1]
         trial = await staged(stage, layout)
         refused = writers.run("persist", trial.house, trial.ids, refuse_at(call, error, for_ever=for_ever))
@@ -61,7 +61,7 @@ async def test_refused_at_any_system_call_it_waits_and_is_executed_when_the_disk
 
 
 async def test_what_a_failed_flush_may_have_lost_is_written_anew(stage: Stage, writers: Zygote, tmp_path: Path) -> None:
-    """A second fsync succeeds without having written anything (fsync(2)): only a new rename makes a folder sure."""
+    """A second fsync succeeds without having written anything (fsync(2)): only a new entry makes a folder sure."""
     flushed = [call for call in await counted(stage, writers, "loose", tmp_path / "log") if call.name == "fsync"]
     folders = [call for call in flushed if FOLDER.search(call.arguments)]
     names = [FOLDER.findall(call.arguments)[0] for call in folders]
@@ -79,6 +79,6 @@ async def test_what_a_failed_flush_may_have_lost_is_written_anew(stage: Stage, w
 
 
 def entries(calls: list[Call], folder: str) -> set[str]:
-    """The names that renames made in a folder."""
-    targets = [RENAMED.search(call.arguments) for call in calls if call.name == "rename"]
+    """The names that a rename or mkdir made in a folder."""
+    targets = [MADE.search(call.arguments) for call in calls if call.name in {"rename", "mkdir"}]
     return {found[2] for found in targets if found and found[1] == folder}

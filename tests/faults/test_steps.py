@@ -3,16 +3,16 @@
 from collections.abc import AsyncIterator
 from uuid import UUID
 
-import anyio
 import pytest
 
 from service.grants.manage import let_agents_propose
 from service.kit.database import Database
 from service.repositories.placement import Storage
+from tests.faults.attack import Zygote
 from tests.faults.oracle import Answer, judge
 from tests.faults.sizes import SIZES, sampled
 from tests.faults.step_faults import FAULTS, STEPS, plan
-from tests.faults.working import PATIENCE_SECONDS, Case, worker
+from tests.faults.working import LEASE_SECONDS, Case
 from tests.stage import House, Stage
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +30,7 @@ async def planned(stage: Stage, step: str, fault: str) -> Case:
 
 @pytest.fixture(scope="module")
 async def cases(
-    database_url: str,
+    writers: Zygote,
     owner_db: Database,
     app_db: Database,
     writer_db: Database,
@@ -40,7 +40,7 @@ async def cases(
     stage = Stage(owner_db, app_db, writer_db, Storage(tmp_path_factory.mktemp("repositories")))
     every = {entry: await planned(stage, *entry) for entry in TABLE}
     async with stage.waiter.running():
-        with worker(stage, database_url, EXECUTORS):
+        with writers.working(stage.storage.root, EXECUTORS, LEASE_SECONDS):
             for case in every.values():
                 await case.ended()
         yield every
@@ -76,29 +76,28 @@ async def test_the_table_has_every_step_in_its_order(house: House) -> None:
     assert done == list(STEPS)
 
 
-async def test_the_whole_writer_may_be_killed_between_marker_and_branch(stage: Stage, database_url: str) -> None:
-    case = await killed_with_its_writer(stage, database_url, "marked")
+async def test_the_whole_writer_may_be_killed_between_marker_and_branch(stage: Stage, writers: Zygote) -> None:
+    case = await killed_with_its_writer(stage, writers, "marked")
     async with stage.waiter.running():
-        with worker(stage, database_url):
+        with writers.working(stage.storage.root):
             assert (await case.ended())["status"] == "executed"
     await all_is_well(case)
 
 
-async def test_a_crash_between_intent_and_marker_checks_rights_again(stage: Stage, database_url: str) -> None:
-    case = await killed_with_its_writer(stage, database_url, "packed")
+async def test_a_crash_between_intent_and_marker_checks_rights_again(stage: Stage, writers: Zygote) -> None:
+    case = await killed_with_its_writer(stage, writers, "packed")
     async with stage.owner_db.bound(case.house.tenant) as tx:
         await let_agents_propose(tx, case.house.owner.actor, case.house.repository, on=False)
     before = case.house.head()
     async with stage.waiter.running():
-        with worker(stage, database_url):
+        with writers.working(stage.storage.root):
             found = await case.ended()
     assert (found["status"], found["outcome"]["code"], case.house.head()) == ("failed", "proposals_off", before)
     await all_is_well(case)
 
 
-async def killed_with_its_writer(stage: Stage, url: str, step: str) -> Case:
+async def killed_with_its_writer(stage: Stage, writers: Zygote, step: str) -> Case:
     case = await planned(stage, step, "is killed with the whole writer")
-    with worker(stage, url) as dying:
-        assert await anyio.to_thread.run_sync(dying.wait, PATIENCE_SECONDS) == -9
+    assert writers.work_to_death(stage.storage.root).status == -9
     assert not case.planned.exists()
     return case

@@ -26,7 +26,8 @@ from service.proposals.store import ProposalStore
 from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
 from service.settings import Settings
-from service.worker import no_step, run_worker
+from service.worker import no_step
+from tests.faults.step_faults import work
 from tests.stage import SEALER
 
 log = logging.getLogger("placet.faults")
@@ -83,7 +84,8 @@ def _stop() -> None:
 
 def _work(order: dict[str, Any], url: str) -> None:
     _stop()
-    run_worker(Settings(url, "http://localhost:1", Path(order["root"]), b"s" * 32, None), SEALER, 1)
+    settings = Settings(url, "http://localhost:1", Path(order["root"]), b"s" * 32, None)
+    work(settings, order["executors"], order["lease_seconds"])
 
 
 def _child(database: Database, order: dict[str, Any], url: str) -> NoReturn:

@@ -4,7 +4,6 @@ import os
 import time
 from uuid import UUID, uuid4
 
-import anyio
 import pytest
 from sqlalchemy import func, select, text
 
@@ -19,8 +18,6 @@ from service.repositories.maintenance import PACKS_MOST, wants_maintenance
 from service.repositories.objects import staged
 from service.repositories.packs import write_pack
 from service.worker import GIVEN, LEASE_LIMIT_SECONDS, MAINTAINS, TAKEN, _Child
-from tests.faults.step_faults import plan
-from tests.faults.working import PATIENCE_SECONDS, worker
 from tests.stage import SEALER, House, git
 
 pytestmark = pytest.mark.anyio
@@ -162,29 +159,3 @@ def test_who_maintains_may_hold_the_lease_for_longer(word: bytes, seconds: int) 
     assert child.until is None
     os.close(reading)
     os.close(writing)
-
-
-@pytest.mark.parametrize("last", ["repacked", "refs copied"])
-async def test_the_worker_maintains_after_an_execution_and_after_a_kill_the_next_one_does(
-    house: House, database_url: str, last: str
-) -> None:
-    clutter(house)
-    names = "".join(f"create refs/proposals/{number:08d} {house.head()}\n" for number in range(500))
-    git(house.path, "update-ref", "--stdin", stdin=names.encode())
-    shown = await house.propose()
-    await house.decide(shown)
-    planned = plan(house.stage.storage.root, shown["proposal_id"], last, "is killed")
-    with worker(house.stage, database_url), anyio.fail_after(PATIENCE_SECONDS):
-        async with house.stage.waiter.running():
-            while (await house.own.read(shown["proposal_id"], 5))["status"] != "executed":
-                pass
-        while packs(house) > FEW_PACKS or await waiting(house) or marked(lease_file(house.path)):
-            await anyio.to_thread.run_sync(os.sched_yield)
-    assert not planned.exists()
-    assert not list((house.path / "refs" / "proposals").iterdir())
-    refs = git(house.path, "for-each-ref", "refs/proposals").splitlines()
-    assert len(refs) == 501
-    assert git(house.path, "fsck", "--strict", "--no-dangling") == b""
-    assert not [path for path in house.path.rglob("*") if path.name.endswith((".lock", ".new")) or "tmp_" in path.name]
-    again = await house.decide(shown)
-    assert (again.state, again.replayed, again.outcome["commit"]) == ("executed", True, house.head())

@@ -5,7 +5,6 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 
-import anyio
 import pytest
 from sqlalchemy import func, select, text, update
 
@@ -21,8 +20,6 @@ from service.proposals.tables import intent
 from service.writer.keys import live_key, open_key, public_keys, rotate_key, seal_anew, stop_signing
 from service.writer.signature import ed25519_blob, public_line
 from service.writer.tables import signing_key
-from tests.faults.step_faults import plan
-from tests.faults.working import PATIENCE_SECONDS, Case, worker
 from tests.stage import SEALER, House, Web, git
 from tests.verifying import git_verifies, holds, only_with_ssh_keygen
 
@@ -211,45 +208,6 @@ async def test_stock_git_verifies_old_and_new_commits_after_a_rotation(house: Ho
     signers = await house.signers()
     assert git_verifies(house.path, first, signers)
     assert git_verifies(house.path, house.head(), signers)
-
-
-async def killed(house: House, url: str, shown: Json, step: str) -> Case:
-    """The proposal, when its whole writer was killed after this step."""
-    root = house.stage.storage.root
-    case = Case(house, shown, plan(root, shown["proposal_id"], step, "is killed with the whole writer"))
-    with worker(house.stage, url) as dying:
-        assert await anyio.to_thread.run_sync(dying.wait, PATIENCE_SECONDS) == -9
-    return case
-
-
-@pytest.mark.parametrize("step", ["intended", "packed", "marked"])
-async def test_a_writer_that_was_killed_is_followed_by_the_same_signed_commit(
-    house: House, database_url: str, step: str
-) -> None:
-    await house.sign()
-    shown = await approve(house)
-    case = await killed(house, database_url, shown, step)
-    async with house.stage.owner_db.bound(house.tenant) as tx:
-        intended = await tx.scalar(select(intent.c.marker))
-    async with house.stage.waiter.running():
-        with worker(house.stage, database_url):
-            found = await case.ended()
-    assert (found["status"], found["outcome"]["commit"], house.head()) == ("executed", intended, intended)
-    assert holds(house.path, intended, await house.signers())
-
-
-async def test_what_had_reached_its_marker_is_finished_as_it_was_signed_whatever_became_of_the_key(
-    house: House, database_url: str
-) -> None:
-    await house.sign()
-    old = await house.signers()
-    shown = await approve(house)
-    await killed(house, database_url, shown, "marked")
-    await rotate(house)
-    assert await house.execute(shown, sealer=None)
-    assert (await house.read(shown))["status"] == "executed"
-    assert holds(house.path, house.head(), old)
-    assert holds(house.path, house.head(), await house.signers())
 
 
 async def test_no_key_changes_while_an_intent_is_made(house: House) -> None:

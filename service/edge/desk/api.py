@@ -66,14 +66,14 @@ async def proposal(call: Call) -> Response:
 
 async def decide(call: Call) -> Response:
     """A decision: 200 with how it ended, or 202 with where to ask when that is not known yet."""
-    actor = await asking.who(call)
+    who = await asking.decider(call)
     subject = asking.proposal_id(call)
     sent = asking.checked(asking.Decision, await call.json())
     result = await call.parts.desk.decide(
-        actor, subject, sent.verdict, sent.card_digest, tuple(sent.acknowledged), sent.note
+        who, subject, sent.verdict, sent.card_digest, tuple(sent.acknowledged), sent.note
     )
     if result.status in _UNKNOWN_YET:
-        ask = f"{call.parts.issuer}/api/v1/proposals/{subject}?tenant={actor.tenant}"
+        ask = f"{call.parts.issuer}/api/v1/proposals/{subject}?tenant={who.actor.tenant}"
         return _answer(UnknownOutcome(code="outcome_unknown", proposal_id=str(subject), ask=ask), 202)
     return _answer(_result(result))
 

@@ -12,7 +12,7 @@ from service.edge.guard import Call
 from service.identity.sessions import switch_tenant
 from service.kit.actor import Actor
 from service.kit.errors import Code, Refusal
-from service.proposals.view import NO_PROPOSAL, ConnectionAction, RepositoryAction, Show, Verdict
+from service.proposals.view import NO_PROPOSAL, ConnectionAction, Decider, RepositoryAction, Show, Verdict
 
 NOTE_MOST: Final = 2_000
 SHOWS: Final[tuple[Show, ...]] = get_args(Show)
@@ -43,6 +43,12 @@ class RepositoryChange(Arguments):
     """What to do with a repository."""
 
     action: RepositoryAction
+
+
+async def decider(call: Call) -> Decider:
+    """Who asks, as the person who decides: with the name and address that go into the commit. Raises as `who`."""
+    actor = await who(call)
+    return Decider(actor, call.owner.name, call.owner.email)
 
 
 async def who(call: Call) -> Actor:

@@ -45,17 +45,17 @@ async def card(call: Call) -> Response:
 
 async def decide(call: Call) -> Response:
     """The card's form. What can be mended there is shown there again, as it was sent."""
-    actor = await asking.who(call)
+    who = await asking.decider(call)
     proposal = asking.proposal_id(call)
     sent = await asking.form(call, asking.Decision)
     acknowledged = tuple(sent.acknowledged)
     try:
-        await call.parts.desk.decide(actor, proposal, sent.verdict, sent.card_digest, acknowledged, sent.note)
+        await call.parts.desk.decide(who, proposal, sent.verdict, sent.card_digest, acknowledged, sent.note)
     except Refusal as refusal:
         if refusal.code not in _SHOWN_AGAIN:
             raise
-        return await _card(call, actor, proposal, Attempt(refusal, acknowledged, sent.note))
-    return _see(f"/proposals/{proposal}", actor)
+        return await _card(call, who.actor, proposal, Attempt(refusal, acknowledged, sent.note))
+    return _see(f"/proposals/{proposal}", who.actor)
 
 
 async def connections(call: Call) -> Response:

@@ -7,6 +7,7 @@ played. The promises are checked at every commit of the database and at every re
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -501,14 +502,17 @@ class Play:
 
 @dataclass(frozen=True)
 class _Waits:
-    """The waiter of a web process."""
+    """The waiter of a web process, which hears of nothing and looks again and again."""
 
     schedule: Schedule
 
-    async def until(self, _proposal_id: str, look: Callable[[], Any], seconds: float) -> Any:
+    def expecting(self, _proposal_id: str) -> AbstractContextManager["_Waits"]:
+        return nullcontext(self)
+
+    async def until(self, look: Callable[[], Any], seconds: float) -> Any:
         until = self.schedule.now + seconds
         while (found := await look()) is None and self.schedule.now < until:
-            self.schedule.sleep(min(1.0, self.schedule.chance.random()))
+            self.schedule.sleep(self.schedule.chance.random())
         return found
 
 
