@@ -307,6 +307,8 @@ class PlayedTx:
     async def change(self, what: Change) -> bool:
         self.hold("proposal", what.proposal)
         row = self.get("proposal", what.proposal)
+        if row is None:
+            return False
         expired = row.expires_at <= self.server.clock()
         if row.stored.state != what.source or {"always": False, "in time": expired, "expired": not expired}[what.when]:
             return False
