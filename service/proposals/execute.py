@@ -23,7 +23,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from service.contract.answers import State
 from service.contract.data import NULL, Json, Oid
-from service.contract.plan import MoveRef
+from service.contract.plan import MoveRef, Pin, Value
 from service.grants.standing import decider, stand
 from service.kit.actor import system
 from service.kit.canonical import canonical
@@ -89,7 +89,7 @@ class Execute:
                 return ended
         except LeaseBusy:
             return False
-        except OSError as error:
+        except (OSError, _DiskRefuses) as error:
             await self._wait(tenant, proposal_id, error)
             return False
 
@@ -198,7 +198,7 @@ class Execute:
         await self._end(tenant, proposal_id, "executing", "approved", None)
         return False
 
-    async def _wait(self, tenant: UUID, proposal_id: UUID, error: OSError) -> None:
+    async def _wait(self, tenant: UUID, proposal_id: UUID, error: Exception) -> None:
         """The disk refuses, full or read-only or broken: nothing is lost, so look again later, and later still."""
         log.warning("the disk refuses %s, which waits: %s", proposal_id, error)
         pause = func.least(PAUSE_SECONDS_MOST, func.power(2.0, func.least(work_queue.c.attempts, 10)))
@@ -233,7 +233,7 @@ class Execute:
                 tx, proposal_id, "approved", "failed", {**refusal.body(), "code": refusal.code.value.name}
             )
             return None
-        broken = broken_pin(place.path, load_pins(row.pins))
+        broken = _broken_pin(place, row)
         if broken:
             await self._close(tx, proposal_id, "approved", "stale", stale_outcome(*broken))
             return None
@@ -280,6 +280,17 @@ class Execute:
         async with self.database.bound(tenant) as tx:
             await _look_again(tx, proposal_id, timedelta(seconds=ALARM_SECONDS))
             await append(tx, system(tenant), "writer.alarm", str(proposal_id), why=why)
+
+
+class _DiskRefuses(Exception):
+    """An error of the disk inside a transaction, where an OSError is one of the database's connection."""
+
+
+def _broken_pin(place: Place, row: Row[Any]) -> tuple[Pin, Value] | None:
+    try:
+        return broken_pin(place.path, load_pins(row.pins))
+    except OSError as error:
+        raise _DiskRefuses(str(error)) from error
 
 
 @dataclass(frozen=True)
