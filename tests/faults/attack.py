@@ -142,9 +142,11 @@ def _there(pipe: IO[str] | None) -> IO[str]:
 
 @contextmanager
 def zygote(url: str) -> Iterator[Zygote]:
-    command = [sys.executable, "-m", "tests.faults.zygote", url]
+    command = [sys.executable, "-m", "tests.faults.zygote"]
     with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        yield Zygote(process)
+        started = Zygote(process)
+        started._say(url)
+        yield started
         _there(process.stdin).close()
 
 
