@@ -207,7 +207,7 @@ async def test_who_loses_to_an_approval_or_wins_over_it_hears_the_end_and_it_sta
     for number in ROUNDS:
         shown = await house.propose(house.arguments({"path": f"{number}.txt", "content": "x\n"}))
         if other is run_out:
-            await _expires_soon(house, shown, number % 10 * 5)
+            await _expires_soon(house, shown, number % 10 * 25)
         yes, no = await crowd.race(number, house, (approve, shown), (other, shown))
         state = await state_of(house, shown)
         seen[state] += 1
