@@ -18,7 +18,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, delete, func, select, update
+from sqlalchemy import ColumnElement, Row, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from service.contract.answers import State
@@ -39,7 +39,14 @@ from service.repositories.lease import Lease, LeaseBusy, read_mark
 from service.repositories.objects import decode, encode
 from service.repositories.placement import Place, Storage
 from service.repositories.reading import Objects
-from service.repositories.refs import LockHeld, RefConflict, RefMoved, read_ref, remove_leftover_locks
+from service.repositories.refs import (
+    LockHeld,
+    RefConflict,
+    RefMoved,
+    flush_folders,
+    read_ref,
+    remove_leftover_locks,
+)
 from service.writer.intent import Intent, marker_ref, seal
 from service.writer.provenance import Trailers, committer_email
 from service.writer.reconcile import Fate, reconcile
@@ -49,6 +56,7 @@ log = logging.getLogger("placet.writer")
 ATTEMPTS_MOST = 5
 LEASE_SECONDS = 2.0
 ALARM_SECONDS = 3_600
+PAUSE_SECONDS_MOST = 30.0
 # Why an approved proposal fails: a right that it hung on is gone.
 RIGHT_GONE = frozenset({Code.FORBIDDEN, Code.PROPOSALS_OFF, Code.POLICY_DENIED, Code.NOT_FOUND})
 
@@ -81,6 +89,9 @@ class Execute:
                 return ended
         except LeaseBusy:
             return False
+        except OSError as error:
+            await self._wait(tenant, proposal_id, error)
+            return False
 
     async def recover(self, tenant: UUID, repository_id: UUID) -> bool:
         """Finish what a dead holder of this repository's lease left. False: another process holds it."""
@@ -111,6 +122,7 @@ class Execute:
         removed = remove_leftover_locks(place.path)
         if removed:
             log.warning("removed %d leftovers in %s", len(removed), repository_id)
+        flush_folders(place.path)
         async with self.database.bound(tenant) as tx:
             found = await tx.execute(
                 select(proposal.c.id).where(proposal.c.repository == repository_id, proposal.c.state == "executing")
@@ -143,37 +155,55 @@ class Execute:
             return await self._end(tenant, proposal_id, "executing", "stale", outcome)
         except ManifestDiffers:
             return await self._end(tenant, proposal_id, "executing", "failed", {"code": "manifest_differs"})
-        except (LockHeld, OSError) as error:
+        except LockHeld as error:
             log.warning("could not write %s: %s", proposal_id, error)
             return await self._finish(tenant, proposal_id, place)
+        except OSError:
+            remove_leftover_locks(place.path)
+            if await self._finish(tenant, proposal_id, place, counted=False):
+                return True
+            raise
         await self._landed(tenant, proposal_id, ready.intent, recovered=False)
         self.step("recorded")
         return True
 
-    async def _finish(self, tenant: UUID, proposal_id: UUID, place: Place) -> bool:
-        """Bring a proposal with an intent, or with a marker, to where the marker says it is."""
+    async def _finish(self, tenant: UUID, proposal_id: UUID, place: Place, *, counted: bool = True) -> bool:
+        """Bring a proposal with an intent, or with a marker, to where the marker says it is. `counted`: where it says
+        that nothing happened, this was one of the few attempts.
+        """
         async with self.database.bound(tenant) as tx:
-            stored = (await tx.execute(select(intent).where(intent.c.proposal == proposal_id))).one_or_none()
+            found = select(intent, staging.c.objects).join(staging, staging.c.proposal == intent.c.proposal)
+            stored = (await tx.execute(found.where(intent.c.proposal == proposal_id))).one_or_none()
             state = await tx.scalar(select(proposal.c.state).where(proposal.c.id == proposal_id))
         if stored is None:
             return await self._adopt(tenant, proposal_id, place)
         what = _stored_intent(stored)
-        fate = reconcile(place.path, what)
+        fate = reconcile(place.path, decode(stored.objects), what)
         if fate is Fate.LANDED:
             await self._landed(tenant, proposal_id, what, recovered=True)
         elif fate is Fate.ALARM:
             await self._alarm(tenant, proposal_id, "the marker or a ref is not what the intent says")
         elif state == "executing":
-            return await self._again(tenant, proposal_id, stored.attempts)
+            return await self._again(tenant, proposal_id, stored.attempts, counted=counted)
         return True
 
-    async def _again(self, tenant: UUID, proposal_id: UUID, attempts: int) -> bool:
-        """Nothing happened: back to approved, where rights are checked again; not for ever."""
-        if attempts >= ATTEMPTS_MOST:
+    async def _again(self, tenant: UUID, proposal_id: UUID, attempts: int, *, counted: bool) -> bool:
+        """Nothing happened: back to approved, where rights are checked again; not for ever, unless the disk refuses."""
+        if counted and attempts >= ATTEMPTS_MOST:
             outcome = {"code": "could_not_write", "attempts": attempts}
             return await self._end(tenant, proposal_id, "executing", "failed", outcome)
+        async with self.database.bound(tenant) as tx:
+            mine = update(intent).where(intent.c.proposal == proposal_id)
+            await tx.execute(mine.values(attempts=attempts + counted))
         await self._end(tenant, proposal_id, "executing", "approved", None)
         return False
+
+    async def _wait(self, tenant: UUID, proposal_id: UUID, error: OSError) -> None:
+        """The disk refuses, full or read-only or broken: nothing is lost, so look again later, and later still."""
+        log.warning("the disk refuses %s, which waits: %s", proposal_id, error)
+        pause = func.least(PAUSE_SECONDS_MOST, func.power(2.0, func.least(work_queue.c.attempts, 10)))
+        async with self.database.bound(tenant) as tx:
+            await _look_again(tx, proposal_id, func.make_interval(0, 0, 0, 0, 0, 0, pause))
 
     async def _adopt(self, tenant: UUID, proposal_id: UUID, place: Place) -> bool:
         """A marker without an intent: the database was restored to before it. Believe a commit that says so itself."""
@@ -248,9 +278,7 @@ class Execute:
         """Somebody else moved what only the writer may move: touch nothing, say so, and look again in an hour."""
         log.critical("alarm: proposal %s: %s", proposal_id, why)
         async with self.database.bound(tenant) as tx:
-            later = func.clock_timestamp() + timedelta(seconds=ALARM_SECONDS)
-            waiting = (work_queue.c.tenant == tenant) & (work_queue.c.subject == proposal_id)
-            await tx.execute(update(work_queue).where(waiting, work_queue.c.kind == "execute").values(due=later))
+            await _look_again(tx, proposal_id, timedelta(seconds=ALARM_SECONDS))
             await append(tx, system(tenant), "writer.alarm", str(proposal_id), why=why)
 
 
@@ -278,6 +306,12 @@ async def _hold(tx: Bound, proposal_id: UUID) -> Row[Any] | None:
     return found.one()
 
 
+async def _look_again(tx: Bound, proposal_id: UUID, pause: ColumnElement[timedelta] | timedelta) -> None:
+    waiting = (work_queue.c.tenant == tx.tenant) & (work_queue.c.subject == proposal_id)
+    later = func.clock_timestamp() + pause
+    await tx.execute(update(work_queue).where(waiting, work_queue.c.kind == "execute").values(due=later))
+
+
 async def _store_intent(tx: Bound, proposal_id: UUID, place: Place, sealed: Intent) -> None:
     values = {
         "epoch": place.epoch,
@@ -286,11 +320,7 @@ async def _store_intent(tx: Bound, proposal_id: UUID, place: Place, sealed: Inte
         "marker": sealed.marker[1],
     }
     stored = insert(intent).values(tenant=tx.tenant, proposal=proposal_id, **values)
-    await tx.execute(
-        stored.on_conflict_do_update(
-            index_elements=["tenant", "proposal"], set_={**values, "attempts": intent.c.attempts + 1}
-        )
-    )
+    await tx.execute(stored.on_conflict_do_update(index_elements=["tenant", "proposal"], set_=values))
 
 
 def _stored_intent(row: Row[Any]) -> Intent:

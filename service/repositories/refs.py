@@ -387,12 +387,34 @@ def roll_forward(
         if head not in {move.old, move.new} and not landed(move, head):
             raise RefMoved(move.ref, move.new, head)
     if waiting:
-        transaction = RefTransaction(repository, None, waiting)
+        _carry_out(repository, waiting)
+    return waiting
+
+
+def write_again(repository: Path, refs: Sequence[tuple[str, Oid]]) -> None:
+    """Write refs anew where they are, and flush them, because an earlier flush of them may have failed.
+
+    Args:
+        repository: the bare repository's folder.
+        refs: their names with the ids they have.
+
+    Raises:
+        RefMoved: one is elsewhere.
+        LockHeld: remove leftover locks first.
+        OSError: the disk refused; each ref is where it was.
+    """
+    _carry_out(repository, [MoveRef(ref=name, old=oid, new=oid) for name, oid in refs])
+
+
+def _carry_out(repository: Path, moves: Sequence[MoveRef]) -> None:
+    transaction = RefTransaction(repository, None, moves)
+    try:
         transaction.lock()
         transaction.verify()
         transaction.stage()
         transaction.commit_moves()
-    return waiting
+    finally:
+        transaction.abort()
 
 
 def remove_leftover_locks(repository: Path) -> tuple[str, ...]:
@@ -409,6 +431,13 @@ def remove_leftover_locks(repository: Path) -> tuple[str, ...]:
     for path in folders:
         shutil.rmtree(path, ignore_errors=True)
     return tuple(sorted({path.relative_to(repository).as_posix() for path in (*files, *folders)}))
+
+
+def flush_folders(repository: Path) -> None:
+    """Flush the folders of all refs and packs: a dead writer may have made one and not lived to flush it."""
+    refs = [Path(folder) for folder, _, _ in os.walk(repository / "refs", topdown=False)]
+    for folder in (*refs, repository / "objects" / "pack", repository / "objects", repository):
+        flush(folder)
 
 
 def _walk_files(top: Path) -> Iterator[Path]:
