@@ -241,8 +241,9 @@ def _forget_broken(context: Any) -> None:
     """
     if isinstance(context.original_exception, (ConnectionError, TimeoutError)):
         context.is_disconnect = True
-        if context.connection is not None:
-            context.connection.connection.driver_connection.terminate()
+        held = context.connection
+        if held is not None and not held.closed and not held.invalidated and held.connection.driver_connection:
+            held.connection.driver_connection.terminate()
 
 
 def _translate(error: DBAPIError) -> Exception:

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import logging
 import os
 import signal
 import sys
@@ -45,6 +46,7 @@ def _become(parent: int, target: Callable[..., Any], arguments: tuple[Any, ...],
                 os.dup2(file.fileno(), 1)
                 os.dup2(file.fileno(), 2)
             sys.stdout = sys.stderr = os.fdopen(2, "w", closefd=False)
+            logging.basicConfig(force=True, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
         if os.getppid() == parent:
             target(*arguments)
             status = 0
@@ -65,14 +67,14 @@ def end(pid: int) -> None:
 
 
 @dataclass(frozen=True)
-class Zygote:
+class Forker:
     """A process with one thread and no event loop that forks others for as long as it lives."""
 
     pid: int
     line: Connection
 
     @classmethod
-    def start(cls, **targets: Callable[[], Any]) -> "Zygote":
+    def start(cls, **targets: Callable[[], Any]) -> "Forker":
         """Fork it now; these are what it can be told to fork."""
         ours, theirs = Pipe()
         pid = fork(_fork_for_ever, theirs, targets)
@@ -80,7 +82,7 @@ class Zygote:
         return cls(pid, ours)
 
     def fork(self, name: str, log: Path) -> int:
-        """One more process of that name; gives its id. It dies with the zygote, which waits for it."""
+        """One more process of that name; gives its id. It dies with the forker, which waits for it."""
         self.line.send((name, log))
         pid: int = self.line.recv()
         return pid

@@ -77,7 +77,7 @@ async def every_route(web: Web, house: House, shown: Json) -> Routes:
     return {
         "propose": call("propose_file_import", {**house.arguments(), "idempotency_key": "a key of mine"}),
         "list_repositories": call("list_repositories", {}),
-        "read_repository": call("read_repository", {**here, "action": "tree"}),
+        "read_repository": call("read_repository", {**here, "view": "tree"}),
         "search_code": call("search_code", {**here, "query": "hello"}),
         "list_proposals": call("list_proposals", {}),
         "read_proposal": call("read_proposal", {**own, "wait_seconds": 25}),

@@ -5,7 +5,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -39,6 +39,16 @@ WAITING = ("approved", "executing")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
     with trio(tmp_path_factory.mktemp("service")) as running:
         yield running
+
+
+@contextmanager
+def telling(service: Trio) -> Iterator[None]:
+    """What the processes said last stands in the report of a failure."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(service.last_words())
+        raise
 
 
 @dataclass
@@ -143,30 +153,32 @@ async def test_whatever_is_killed_under_load_nothing_is_lost_or_doubled_or_contr
     record_property("PLACET_SEED", SEED)
     chance, over = Random(SEED), asyncio.Event()  # noqa: S311
     killed = Counter[str]()
-    async with AsyncExitStack() as stack:
-        hands = await _hands(stack, service)
-        working = [asyncio.create_task(hand.work(over)) for hand in hands]
-        began = time.monotonic()
-        for _ in range(SIZES.random_kills):
-            await _progress(hands, working)
-            await asyncio.sleep(chance.uniform(0, PAUSE_SECONDS_MOST))  # the moment is what is random
-            victim = chance.choice(VICTIMS)
-            await service.kill(victim, chance)
-            killed[victim] += 1
-        ended = time.monotonic()
-        over.set()
-        await asyncio.gather(*working)
-        await answers_again(hands[0].house.stage.owner_db)
-        for hand in hands[::HANDS]:
-            await _at_rest(hand.house)
-        record_property("killed", dict(killed))
-        record_property(
-            "seconds of kills, then until rest", (round(ended - began, 1), round(time.monotonic() - ended, 1))
-        )
-        record_property("ends", dict(Counter(one.state for hand in hands for one in hand.answers)))
-        record_property("not answered at first", dict(sum((hand.refused for hand in hands), Counter())))
-        for number in range(HOUSES):
-            await _check(hands[number * HANDS : (number + 1) * HANDS])
+    with telling(service):
+        async with AsyncExitStack() as stack:
+            hands = await _hands(stack, service)
+            working = [asyncio.create_task(hand.work(over)) for hand in hands]
+            began = time.monotonic()
+            for number in range(SIZES.random_kills):
+                await _progress(hands, working)
+                await asyncio.sleep(chance.uniform(0, PAUSE_SECONDS_MOST))  # the moment is what is random
+                victim = chance.choice(VICTIMS)
+                await service.kill(victim, chance)
+                record_property("kill", (number, victim, round(time.monotonic() - began, 1)))
+                killed[victim] += 1
+            ended = time.monotonic()
+            over.set()
+            await asyncio.gather(*working)
+            await answers_again(hands[0].house.stage.owner_db)
+            for hand in hands[::HANDS]:
+                await _at_rest(hand.house)
+            record_property("killed", dict(killed))
+            record_property(
+                "seconds of kills, then until rest", (round(ended - began, 1), round(time.monotonic() - ended, 1))
+            )
+            record_property("ends", dict(Counter(one.state for hand in hands for one in hand.answers)))
+            record_property("not answered at first", dict(sum((hand.refused for hand in hands), Counter())))
+            for number in range(HOUSES):
+                await _check(hands[number * HANDS : (number + 1) * HANDS])
 
 
 async def _progress(hands: list[Hand], working: "list[asyncio.Task[None]]") -> None:

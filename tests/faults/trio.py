@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from random import Random
 
@@ -20,10 +21,13 @@ from service.kit.postgres import ADMIN, EmbeddedPostgres
 from service.up.database import give_logins, migrate
 from service.up.listen import Listening, listen
 from service.up.place import Place
-from tests.faults.forks import Zygote
+from tests.faults.forks import Forker
 from tests.faults.server import own_stage
 from tests.stage import Stage
 
+for _name in ("uvicorn", "uvloop", "service.app", "service.worker", "service.commands.bounded"):
+    import_module(_name)  # what the commands load when they run is loaded once, before the first fork
+LAST_CHARACTERS = 4_000
 VICTIMS = ("web", "writer", "executor", "postmaster", "backend")
 
 
@@ -39,7 +43,7 @@ class Trio:
     place: Place
     server: EmbeddedPostgres
     listening: Listening
-    zygote: Zygote
+    forker: Forker
     keeper: ThreadPoolExecutor
     pids: dict[str, int] = field(default_factory=dict)
 
@@ -49,7 +53,7 @@ class Trio:
 
     def start(self, name: str) -> None:
         """Start web or writer."""
-        self.pids[name] = self.zygote.fork(name, self.place.log(name))
+        self.pids[name] = self.forker.fork(name, self.place.log(name))
 
     async def kill(self, victim: str, chance: Random) -> None:
         """End one of `VICTIMS` by kill -9, and start again what does not come back by itself."""
@@ -62,6 +66,11 @@ class Trio:
         else:
             parent = self.server.pid if victim == "backend" else self.pids["writer"]
             _kill(chance.choice(_children(parent) or [parent]))
+
+    def last_words(self) -> str:
+        """The ends of what its processes said."""
+        logs = [self.place.log(name) for name in ("web", "writer", "postgres")]
+        return "\n".join(f"{log.name}: {log.read_text('utf-8', 'replace')[-LAST_CHARACTERS:]}" for log in logs)
 
     @asynccontextmanager
     async def stage(self) -> AsyncIterator[Stage]:
@@ -85,7 +94,7 @@ def trio(folder: Path) -> Iterator[Trio]:
     with ThreadPoolExecutor(1) as keeper:
         server = EmbeddedPostgres(folder)
         keeper.submit(server.start).result()
-        zygote = None
+        forker = None
         try:
             admin = server.url(ADMIN)
             migrate(admin)
@@ -96,17 +105,17 @@ def trio(folder: Path) -> Iterator[Trio]:
                 "PLACET_REPOSITORIES": str(place.repositories),
                 "PLACET_SECRET_FILE": str(place.secret),
             }
-            zygote = Zygote.start(
+            forker = Forker.start(
                 web=partial(_run, web, options, {**settings, "DATABASE_URL": urls["placet_app"]}),
                 writer=partial(_run, writer, [], {**settings, "DATABASE_URL": urls["placet_writer"]}),
             )
-            made = Trio(place, server, listening, zygote, keeper)
+            made = Trio(place, server, listening, forker, keeper)
             made.start("web")
             made.start("writer")
             yield made
         finally:
-            if zygote:
-                zygote.close()
+            if forker:
+                forker.close()
             server.stop()
             listening.close()
 
