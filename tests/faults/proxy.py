@@ -14,6 +14,7 @@ from sqlalchemy.engine import URL, make_url
 
 PORT = 5432
 PROTOCOL_3 = (196608).to_bytes(4, "big")
+FAREWELL = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
 CHUNK_BYTES = 65_536
 
 How = Literal["before", "after", "stalled"]
@@ -29,11 +30,13 @@ class Proxy:
         url: for whoever goes through it.
         commits: how many were seen since it was armed.
         strikes: set when the armed one is seen.
+        clients: who is connected.
     """
 
     url: str
     commits: int = 0
     strikes: asyncio.Event = field(default_factory=asyncio.Event)
+    clients: set[asyncio.StreamWriter] = field(default_factory=set)
     _at: int = 0
     _how: How = "before"
     _blow: Callable[[], None] = field(default=lambda: None)
@@ -46,6 +49,12 @@ class Proxy:
         self._free = asyncio.Event()
         if how != "stalled":
             self._free.set()
+
+    async def dismiss(self) -> None:
+        """Tell everybody what a server says that ends, without the end of the connection that follows."""
+        for client in self.clients:
+            client.write(b"E" + (4 + len(FAREWELL)).to_bytes(4, "big") + FAREWELL)
+            await client.drain()
 
     def is_due(self) -> bool:
         """Count a commit; whether it is the armed one."""
@@ -93,9 +102,11 @@ async def proxy(folder: Path, url: str) -> AsyncIterator[Proxy]:
         task = asyncio.current_task()
         assert task
         tasks.add(task)
+        made.clients.add(writer)
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             await _link(made, target, reader, writer)
         writer.close()
+        made.clients.discard(writer)
         tasks.discard(task)
 
     server = await asyncio.start_unix_server(serve, folder / f".s.PGSQL.{PORT}")

@@ -161,6 +161,14 @@ async def test_an_answer_lost_around_any_commit_of_a_life_is_found_again_by_its_
     assert await judge(own_house.stage.owner_db, own_house.stage.storage, own_house.tenant, answers) == []
 
 
+async def test_a_connection_on_which_the_server_has_said_farewell_is_known_to_be_broken(
+    own_house: House, link: Proxy
+) -> None:
+    await own_house.propose()
+    await link.dismiss()
+    assert await repeated(own_house.propose, _nothing)
+
+
 def _ways(at: int) -> tuple[How, ...]:
     """Before and after each commit; in the ordinary tests by turns."""
     ways: tuple[How, ...] = ("before", "after")

@@ -27,7 +27,7 @@ from tests.stage import Stage
 
 for _name in ("uvicorn", "uvloop", "service.app", "service.worker", "service.commands.bounded"):
     import_module(_name)  # what the commands load when they run is loaded once, before the first fork
-LAST_CHARACTERS = 4_000
+LAST_LINES = 40
 VICTIMS = ("web", "writer", "executor", "postmaster", "backend")
 
 
@@ -68,9 +68,12 @@ class Trio:
             _kill(chance.choice(_children(parent) or [parent]))
 
     def last_words(self) -> str:
-        """The ends of what its processes said."""
-        logs = [self.place.log(name) for name in ("web", "writer", "postgres")]
-        return "\n".join(f"{log.name}: {log.read_text('utf-8', 'replace')[-LAST_CHARACTERS:]}" for log in logs)
+        """The ends of what its processes said; of tracebacks, how they begin and how they end."""
+        found = []
+        for name in ("web", "writer", "postgres"):
+            lines = self.place.log(name).read_text("utf-8", "replace").splitlines()
+            found += [f"{name}:", *[line for line in lines if line[:1].strip()][-LAST_LINES:]]
+        return "\n".join(found)
 
     @asynccontextmanager
     async def stage(self) -> AsyncIterator[Stage]:
