@@ -54,19 +54,28 @@ def no_step(_name: str) -> None:
     """Production does nothing at a step."""
 
 
-def run_worker(settings: Settings, executors: int = 2, step: Step = no_step) -> int:
-    """Run until SIGTERM or SIGINT. Gives the exit status."""
+def run_worker(
+    settings: Settings, executors: int = 2, step: Step = no_step, lease_seconds: float = LEASE_LIMIT_SECONDS
+) -> int:
+    """Run until SIGTERM or SIGINT. Gives the exit status.
+
+    Args:
+        settings: of this process.
+        executors: how many processes execute at once.
+        step: told the name of each step that an execution did.
+        lease_seconds: who holds a lease for longer is killed.
+    """
     stopping: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda given, _frame: stopping.append(given))
-    children = [_start(settings, step) for _ in range(executors)]
+    children = [_start(settings, step, lease_seconds) for _ in range(executors)]
     log.info("writer runs with %d executors", executors)
     while not stopping:
         _watch(children)
         for index, child in enumerate(children):
             if child.ended():
                 log.warning("an executor ended; starting another")
-                children[index] = _start(settings, step)
+                children[index] = _start(settings, step, lease_seconds)
     for child in children:
         child.stop()
     return 0
@@ -78,6 +87,7 @@ class _Child:
 
     pid: int
     pipe: int
+    lease_seconds: float
     since: float | None = None
 
     def ended(self) -> bool:
@@ -91,8 +101,8 @@ class _Child:
                 self.since = time.monotonic() if word == TAKEN[0] else None
 
     def kill_if_hanging(self) -> None:
-        if self.since is not None and time.monotonic() - self.since > LEASE_LIMIT_SECONDS:
-            log.error("executor %d held a lease for more than %d s: killed", self.pid, LEASE_LIMIT_SECONDS)
+        if self.since is not None and time.monotonic() - self.since > self.lease_seconds:
+            log.error("executor %d held a lease for more than %g s: killed", self.pid, self.lease_seconds)
             self.since = None
             self.signal(signal.SIGKILL)
 
@@ -103,7 +113,7 @@ class _Child:
     def stop(self) -> None:
         """Let it finish what it holds; a lease ends within its own limit."""
         self.signal(signal.SIGTERM)
-        deadline = time.monotonic() + LEASE_LIMIT_SECONDS
+        deadline = time.monotonic() + self.lease_seconds
         while not self.ended():
             if time.monotonic() > deadline:
                 self.signal(signal.SIGKILL)
@@ -122,7 +132,7 @@ def _watch(children: list[_Child]) -> None:
         child.kill_if_hanging()
 
 
-def _start(settings: Settings, step: Step) -> _Child:
+def _start(settings: Settings, step: Step, lease_seconds: float) -> _Child:
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     parent = os.getpid()
     pid = os.fork()
@@ -130,7 +140,7 @@ def _start(settings: Settings, step: Step) -> _Child:
         os.close(reading)
         _execute_for_ever(settings, step, writing, parent)
     os.close(writing)
-    return _Child(pid, reading)
+    return _Child(pid, reading, lease_seconds)
 
 
 def _execute_for_ever(settings: Settings, step: Step, writing: int, parent: int) -> NoReturn:

@@ -344,9 +344,15 @@ class RefTransaction:
         self._held.remove(lock)
 
     def abort(self) -> None:
-        """Give the locks back; after the commit point nothing, because there is no way back."""
-        if not self._committed:
-            self._release()
+        """Give the locks back, and take away the folders that were made for them, so that the next attempt makes and
+        flushes them anew; after the commit point nothing, because there is no way back.
+        """
+        if self._committed:
+            return
+        self._release()
+        for folder in reversed(self._new_folders):
+            with suppress(OSError):  # somebody else has put something in it
+                folder.rmdir()
 
     def _release(self) -> None:
         while self._held:

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
-from uuid import UUID
+from typing import IO, Any
 
+from service.worker import LEASE_LIMIT_SECONDS
 from tests.stage import House
 
-NOBODY = UUID(int=0)
 ROOT = Path(__file__).parent.parent.parent
 CALLS = (
     "open", "openat", "creat", "write", "pwrite64", "writev", "rename", "renameat", "renameat2", "unlink", "unlinkat",
@@ -65,33 +64,44 @@ class Zygote:
             tampering: strace's `-e` expressions.
             log: where the calls are written.
         """
-        pid = self._forked(task, house.stage.storage.root, house.tenant, proposals)
+        pid = self._forked(task, house.stage.storage.root, tenant=str(house.tenant), proposals=list(proposals))
         with _attached(pid, tampering, log):
             self._say("")
-            return Ended(*json.loads(self._heard()))
+            return self._ended()
 
     @contextmanager
-    def working(self, root: Path) -> Iterator[None]:
+    def working(self, root: Path, executors: int = 1, lease_seconds: float = LEASE_LIMIT_SECONDS) -> Iterator[None]:
         """The whole worker, with its queue, for the block; after it, it stops as on SIGTERM."""
-        pid = self._forked("work", root)
-        self._say("")
+        pid = self._worker(root, executors, lease_seconds)
         try:
             yield
         finally:
             os.kill(pid, signal.SIGTERM)
-            assert Ended(*json.loads(self._heard())).status == 0
+            assert self._ended().status == 0
 
-    def _forked(self, task: str, root: Path, tenant: UUID = NOBODY, proposals: Sequence[str] = ()) -> int:
-        self._order(task, root, tenant, proposals)
-        return int(self._heard())
+    def work_to_death(self, root: Path) -> Ended:
+        """The whole worker, until a fault kills it."""
+        self._worker(root, 1, LEASE_LIMIT_SECONDS)
+        return self._ended()
+
+    def _worker(self, root: Path, executors: int, lease_seconds: float) -> int:
+        pid = self._forked("work", root, executors=executors, lease_seconds=lease_seconds)
+        self._say("")
+        return pid
+
+    def _ended(self) -> Ended:
+        return Ended(*json.loads(self._heard()))
 
     def warm(self, house: House, proposals: Sequence[str]) -> None:
         """Its first order: it executes these itself, so that what it forks need not prepare everything anew."""
-        self._order("execute", house.stage.storage.root, house.tenant, proposals)
+        self._order("execute", house.stage.storage.root, tenant=str(house.tenant), proposals=list(proposals))
 
-    def _order(self, task: str, root: Path, tenant: UUID, proposals: Sequence[str]) -> None:
-        order = {"task": task, "root": str(root), "tenant": str(tenant), "proposals": list(proposals)}
-        self._say(json.dumps(order))
+    def _forked(self, task: str, root: Path, **more: Any) -> int:
+        self._order(task, root, **more)
+        return int(self._heard())
+
+    def _order(self, task: str, root: Path, **more: Any) -> None:
+        self._say(json.dumps({"task": task, "root": str(root), **more}))
 
     def _say(self, line: str) -> None:
         pipe = _there(self.process.stdin)

@@ -60,6 +60,10 @@ class Evidence:
         return done.stdout
 
     @cached_property
+    def _differences(self) -> dict[tuple[str, str], list[tuple[bytes, int, str]]]:
+        return {}
+
+    @cached_property
     def refs(self) -> dict[str, str]:
         lines = self.read("for-each-ref", "--format=%(objectname) %(refname)").decode().splitlines()
         return {name: oid for oid, _, name in (line.partition(" ") for line in lines)}
@@ -102,6 +106,11 @@ class Evidence:
 
     def difference(self, old: str, new: str) -> list[tuple[bytes, int, str]]:
         """Each path that differs with its mode and the SHA-256 of its content in the new tree, in byte order."""
+        if (old, new) not in self._differences:
+            self._differences[old, new] = self._difference(old, new)
+        return self._differences[old, new]
+
+    def _difference(self, old: str, new: str) -> list[tuple[bytes, int, str]]:
         sides = [EMPTY_TREE if one == NULL else f"{one}^{{tree}}" for one in (old, new)]
         raw = self.read("diff-tree", "-r", "-z", "--no-renames", "--full-index", *sides).split(b"\0")[:-1]
         heads = [head.decode().split() for head in raw[::2]]

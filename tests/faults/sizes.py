@@ -13,21 +13,23 @@ class Sizes:
 
     Attributes:
         kill_points: system calls to be killed or refused at; ALL is every one.
+        recovery_kills: system calls of a recovery to be killed at, for each state that it may find.
         random_kills: kills at random moments under load.
         race_rounds: rounds of each race.
         lifecycles: simulated lives of a proposal.
     """
 
     kill_points: int
+    recovery_kills: int
     random_kills: int
     race_rounds: int
     lifecycles: int
 
 
 FORMS = {
-    "suite": Sizes(40, 20, 10, 5_000),
-    "short": Sizes(ALL, 500, 100, 100_000),
-    "long": Sizes(ALL, 10_000, 10_000, 1_000_000),
+    "suite": Sizes(40, 2, 20, 10, 5_000),
+    "short": Sizes(ALL, 50, 500, 100, 100_000),
+    "long": Sizes(ALL, ALL, 10_000, 10_000, 1_000_000),
 }
 FORM = os.environ.get(VARIABLE, "suite")
 SIZES = FORMS[FORM]

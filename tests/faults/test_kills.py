@@ -54,7 +54,7 @@ async def test_killed_again_while_it_recovers_it_recovers_from_that_too(
     assert writers.run("recover", counting.house, counting.ids, log=tmp_path / "log").status == 0
     calls = to_the_lease(calls_in(tmp_path / "log"))
     tally = Tally()
-    for number in sampled(len(calls), SIZES.kill_points // 20):
+    for number in sampled(len(calls), SIZES.recovery_kills):
         trial = await crashed()
         call = calls[number - 1]
         assert writers.run("recover", trial.house, trial.ids, kill_at(call)).status == -9, call
@@ -71,7 +71,7 @@ async def test_a_new_worker_finds_what_a_dead_one_had_claimed(
     tally = Tally()
     calls = await counted(stage, writers, "loose", tmp_path / "log")
     trials = []
-    for number in sampled(len(calls), min(SIZES.kill_points // 20, 40)):
+    for number in sampled(len(calls), min(SIZES.recovery_kills, 20)):
         trial = await staged(stage, "loose", root=stage.storage.root)
         await claimed(stage.owner_db)
         assert writers.run("execute", trial.house, trial.ids, kill_at(calls[number - 1])).status == -9

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.attack import Call, Zygote, refuse_at, why_not
+from tests.faults.attack import Call, Zygote, calls_in, refuse_at, why_not
 from tests.faults.sizes import SIZES, sampled
 from tests.faults.trial import LAYOUTS, Tally, counted, staged
 from tests.stage import Stage
@@ -17,6 +17,8 @@ ERRORS = {
     **dict.fromkeys(("rename", "mkdir", "link", "ftruncate"), ("ENOSPC", "EIO", "EROFS")),
     **dict.fromkeys(("unlink", "rmdir"), ("EIO", "EROFS")),
 }
+FOLDER = re.compile(r"\.git/((?:objects|refs)(?:/[a-z]+)?)>")
+MADE = re.compile(r'(?:, |\A)"[^"]*\.git/([^"]+)/([^"/]+)"(?:\)|, 0)')
 WRITING = re.compile(r"O_WRONLY|O_RDWR|O_CREAT")
 
 
@@ -46,7 +48,7 @@ async def test_refused_at_any_system_call_it_waits_and_is_executed_when_the_disk
         for layout in LAYOUTS
         for refusal in refusals(await counted(stage, writers, layout, tmp_path / layout))
     ]
-    for number in sampled(len(every), SIZES.kill_points // 2):
+    for number in sampled(len(every), SIZES.kill_points // 4):
         layout, call, error, for_ever = every[number - 1]
         trial = await staged(stage, layout)
         refused = writers.run("persist", trial.house, trial.ids, refuse_at(call, error, for_ever=for_ever))
@@ -56,3 +58,27 @@ async def test_refused_at_any_system_call_it_waits_and_is_executed_when_the_disk
     record_property("refusals", len(every))
     tally.tell(record_property)
     assert not tally.wrong, "\n".join(tally.wrong)
+
+
+async def test_what_a_failed_flush_may_have_lost_is_written_anew(stage: Stage, writers: Zygote, tmp_path: Path) -> None:
+    """A second fsync succeeds without having written anything (fsync(2)): only a new entry makes a folder sure."""
+    flushed = [call for call in await counted(stage, writers, "loose", tmp_path / "log") if call.name == "fsync"]
+    folders = [call for call in flushed if FOLDER.search(call.arguments)]
+    names = [FOLDER.findall(call.arguments)[0] for call in folders]
+    assert names == ["objects/pack", "refs", "refs/proposals", "refs/heads"]
+    for call, folder in zip(folders, names, strict=True):
+        trial = await staged(stage, "loose")
+        log = tmp_path / str(call.number)
+        assert writers.run("persist", trial.house, trial.ids, refuse_at(call, "EIO"), log=log).status == 0
+        assert await trial.faults() == []
+        calls = calls_in(log)
+        failed = calls.index(call)
+        again = [later.arguments for later in calls[failed + 1 :] if later.name == "fsync"]
+        assert folder in [found for arguments in again for found in FOLDER.findall(arguments)]
+        assert entries(calls[:failed], folder) <= entries(calls[failed + 1 :], folder)
+
+
+def entries(calls: list[Call], folder: str) -> set[str]:
+    """The names that a rename or mkdir made in a folder."""
+    targets = [MADE.search(call.arguments) for call in calls if call.name in {"rename", "mkdir"}]
+    return {found[2] for found in targets if found and found[1] == folder}

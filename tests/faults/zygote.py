@@ -24,7 +24,8 @@ from service.kit.database import Database
 from service.proposals.execute import Execute
 from service.repositories.placement import Storage
 from service.settings import Settings
-from service.worker import no_step, run_worker
+from service.worker import no_step
+from tests.faults.step_faults import work
 
 log = logging.getLogger("placet.faults")
 PR_SET_PTRACER = 0x59616D61  # where Yama lets only parents attach
@@ -79,7 +80,8 @@ def _stop() -> None:
 
 def _work(order: dict[str, Any], url: str) -> None:
     _stop()
-    run_worker(Settings(url, "http://localhost:1", Path(order["root"]), b"s" * 32, None), 1)
+    settings = Settings(url, "http://localhost:1", Path(order["root"]), b"s" * 32, None)
+    work(settings, order["executors"], order["lease_seconds"])
 
 
 def _child(database: Database, order: dict[str, Any], url: str) -> NoReturn:
