@@ -30,8 +30,8 @@ from tests.stage import ISSUER, House, Web, open_web
 pytestmark = pytest.mark.anyio
 REPOSITORIES_SIZE, DATABASE_SIZE = "4m", "120m"
 PAGES = 24  # more than an execution needs
-SAMPLES = 8 if FORM == "suite" else PAGES
-TRIES = 12 if FORM == "suite" else 200  # of 100 KB each
+SAMPLES = 6 if FORM == "suite" else PAGES
+TRIES = 6 if FORM == "suite" else 60  # of 100 KB each
 FLUSH_SECONDS = 0.1 if FORM == "suite" else 2.0
 WAIT_SECONDS = 15
 ENDED_SECONDS = 120

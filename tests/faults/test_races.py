@@ -46,7 +46,7 @@ from tests.stage import ISSUER, House, git, open_web
 
 pytestmark = pytest.mark.anyio
 ROUNDS = range(SIZES.race_rounds)
-CROWDED = ROUNDS if FORM != "suite" else range(3)  # rounds of the races of many
+CROWDED = ROUNDS if FORM != "suite" else range(2)  # rounds of the races of many
 CROWD, AGENTS = 50, 100
 DEADLINE_SECONDS = 30
 
@@ -224,8 +224,8 @@ async def test_who_loses_to_an_approval_or_wins_over_it_hears_the_end_and_it_sta
 
 
 def _check_loser(no: Told, other: Callable[..., Awaitable[str]]) -> None:
-    if other is run_out:  # the sweep just finds nothing to do
-        assert no.given in {"approved", "executing", "executed"}
+    if other is run_out:  # the sweep just finds nothing to do, or not yet
+        assert no.given in {"pending", "approved", "executing", "executed"}
     else:
         assert no.status == 409
         assert no.body
