@@ -65,6 +65,7 @@ class Hand:
     keys: int = 0
     answers: list[Answer] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
+    longest: float = 0.0
 
     async def work(self, over: asyncio.Event) -> None:
         while not over.is_set():
@@ -97,10 +98,11 @@ class Hand:
 
     async def _answered(self, call: Callable[[], Awaitable[httpx.Response]]) -> Json:
         """Make the call again until it has been answered; whatever else is said than "later" is an error."""
-        last = None
+        last, began = None, time.monotonic()
         for _ in range(int(STEP_SECONDS / RETRY_SECONDS)):
             last = await self._sent(call)
             if (told := self._read(last)) is not None:
+                self.longest = max(self.longest, time.monotonic() - began)
                 return told
             await asyncio.sleep(RETRY_SECONDS)
         raise AssertionError(f"never answered, but for {last and last.text}")
@@ -165,6 +167,7 @@ async def test_whatever_is_killed_under_load_nothing_is_lost_or_doubled_or_contr
         record_property("seconds until rest", round(time.monotonic() - began, 1))
         record_property("answers", dict(Counter(one.state for hand in hands for one in hand.answers)))
         record_property("asked again after", dict(sum((hand.refused for hand in hands), Counter())))
+        record_property("longest until answered, s", round(max(hand.longest for hand in hands), 1))
         for number in range(HOUSES):
             await _check(hands[number * HANDS : (number + 1) * HANDS])
 
