@@ -205,8 +205,8 @@ async def bind(connection: AsyncConnection, tenant: UUID) -> None:
 async def _cut_off(connection: AsyncConnection, until: float) -> Callable[[], None]:
     """Cut this connection at that time, whatever it waits for; gives what calls that off."""
     raw = (await connection.get_raw_connection()).driver_connection
-    if raw is None:
-        raise RuntimeError("a connection that was just taken from the pool is open")
+    if raw is None:  # thrown away with its pool in this very moment
+        raise Refusal(Code.UNAVAILABLE, "The database does not answer.")
     return asyncio.get_running_loop().call_at(until, raw.terminate).cancel
 
 
