@@ -93,3 +93,5 @@ async def heard(work: Awaitable[Any]) -> Told:
     except Refusal as refusal:
         wire = refusal.code.value
         return Told(code=wire.name, status=wire.status, body=refusal.body())
+    except Exception as error:  # noqa: BLE001  it goes to whoever waits for this racer
+        return Told(code=repr(error), status=500)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -111,44 +112,44 @@ async def propose(house: House, bodies: list[Json], key: str) -> list[Told]:
     return list(await asyncio.gather(*(heard(one(body)) for body in bodies)))
 
 
-async def revoke(house: House, shown: Json, looks: int) -> None:
-    await changed(house, shown, looks, lambda tx, actor: change_state(tx, actor, connection, house.agent.id, "revoked"))
+async def revoke(house: House, _shown: Json) -> None:
+    await changed(house, lambda tx, actor: change_state(tx, actor, connection, house.agent.id, "revoked"))
 
 
-async def forbid(house: House, shown: Json, looks: int) -> None:
+async def forbid(house: House, _shown: Json) -> None:
     clause = Clause("deny", "path", "**")
-    await changed(house, shown, looks, lambda tx, actor: add_clause(tx, actor, house.agent.id, clause))
+    await changed(house, lambda tx, actor: add_clause(tx, actor, house.agent.id, clause))
 
 
-async def turn_off(house: House, shown: Json, looks: int) -> None:
-    await changed(house, shown, looks, lambda tx, actor: let_agents_propose(tx, actor, house.repository, on=False))
+async def turn_off(house: House, _shown: Json) -> None:
+    await changed(house, lambda tx, actor: let_agents_propose(tx, actor, house.repository, on=False))
 
 
-async def close_repository(house: House, shown: Json, looks: int) -> None:
-    await changed(
-        house, shown, looks, lambda tx, actor: change_state(tx, actor, repository, house.repository, "revoked")
-    )
+async def close_repository(house: House, _shown: Json) -> None:
+    await changed(house, lambda tx, actor: change_state(tx, actor, repository, house.repository, "revoked"))
 
 
-async def demote(house: House, shown: Json, looks: int) -> None:
-    await changed(
-        house, shown, looks, lambda tx, actor: change_role(tx, actor, house.project, house.owner.actor.id, "reader")
-    )
+async def demote(house: House, _shown: Json) -> None:
+    await changed(house, lambda tx, actor: change_role(tx, actor, house.project, house.owner.actor.id, "reader"))
 
 
-async def put_out(house: House, shown: Json, looks: int) -> None:
+async def put_out(house: House, _shown: Json) -> None:
     async def work(tx: Bound, actor: Actor) -> None:
         mine = await tx.scalar(select(membership.c.id).where(membership.c.person == house.owner.actor.id))
         await change_state(tx, actor, membership, mine, "revoked")
 
-    await changed(house, shown, looks, work)
+    await changed(house, work)
 
 
-async def changed(house: House, shown: Json, looks: int, work: Callable[[Bound, Actor], Awaitable[None]]) -> None:
-    """Change rights. The other has a head start of so many looks at the proposal, so that each wins sometimes."""
+async def changed(house: House, work: Callable[[Bound, Actor], Awaitable[None]]) -> None:
+    await house.stage.owner_db.repeat(house.tenant, lambda tx: work(tx, system(tx.tenant)))
+
+
+async def late(house: House, shown: Json, looks: int, run: Callable[[House, Json], Awaitable[Any]]) -> Any:
+    """Do it after so many looks at the proposal: the other's head start, so that each wins sometimes."""
     for _ in range(looks):
         await state_of(house, shown)
-    await house.stage.owner_db.repeat(house.tenant, lambda tx: work(tx, system(tx.tenant)))
+    return await run(house, shown)
 
 
 # What is seen afterwards.
@@ -208,7 +209,7 @@ async def test_who_loses_to_an_approval_or_wins_over_it_hears_the_end_and_it_sta
         shown = await house.propose(house.arguments({"path": f"{number}.txt", "content": "x\n"}))
         if other is run_out:
             await _expires_soon(house, shown, number % 10 * 25)
-        yes, no = await crowd.race(number, house, (approve, shown), (other, shown))
+        yes, no = await crowd.race(number, house, (approve, shown), (late, shown, number % 4, other))
         state = await state_of(house, shown)
         seen[state] += 1
         assert state in {"executed", done}
@@ -239,7 +240,7 @@ async def _expires_soon(house: House, shown: Json, milliseconds: int) -> None:
         await tx.execute(update(proposal).where(proposal.c.id == UUID(shown["proposal_id"])).values(expires_at=soon))
 
 
-Change = Callable[[House, Json, int], Awaitable[None]]
+Change = Callable[[House, Json], Awaitable[None]]
 CHANGES: dict[Change, str] = {
     revoke: "connection.revoked",
     forbid: "policy.added",
@@ -266,7 +267,7 @@ async def test_nothing_is_executed_after_a_change_of_rights_that_was_committed_b
             await own.decide(shown)
         since = await last(own)
         looks = number % 10 * (2 if decided else 4)
-        yes, no = await crowd.race(number, own, (execute if decided else approve, shown), (change, shown, looks))
+        yes, no = await crowd.race(number, own, (execute if decided else approve, shown), (late, shown, looks, change))
         assert no == Told()
         state = await state_of(own, shown)
         assert state in {"executed", "failed"} or (state == "pending" and yes.status in {403, 404})
