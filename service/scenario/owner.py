@@ -1,5 +1,6 @@
 """The owner's browser, without one: a session cookie, the pages' forms, and the owner API."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
 from typing import Any
@@ -52,12 +53,14 @@ class Owner:
     async def decide(self, proposal: str, verdict: str, note: str = "") -> httpx.Response:
         """Look at the card, acknowledge every warning on it, decide."""
         card: dict[str, Any] = (await self.get(f"/api/v1/proposals/{proposal}")).json()
-        body = {
-            "verdict": verdict,
-            "card_digest": card["card_digest"],
-            "acknowledged": [warning["name"] for warning in card["warnings"]],
-            "note": note,
-        }
+        names = [warning["name"] for warning in card["warnings"]]
+        return await self.click(proposal, verdict, card["card_digest"], names, note)
+
+    async def click(
+        self, proposal: str, verdict: str, digest: str, acknowledged: Sequence[str] = (), note: str = ""
+    ) -> httpx.Response:
+        """Decide on the card with this digest, as it was seen."""
+        body = {"verdict": verdict, "card_digest": digest, "acknowledged": list(acknowledged), "note": note}
         url = f"/api/v1/proposals/{proposal}/decision"
         headers = {**self._headers(), "x-csrf-token": self.csrf}
         return await self.http.post(url, json=body, headers=headers, timeout=DECISION_SECONDS)

@@ -52,21 +52,27 @@ class Here:
 
 @dataclass
 class Hand:
-    """The writer's process, started and killed by the scenario."""
+    """A writer's process, to be started and killed at will; `module` is what it runs."""
 
     environment: dict[str, str]
     log: Path
+    module: str = "service.scenario.hand"
     process: asyncio.subprocess.Process | None = None
 
     async def start(self, *words: str) -> None:
         with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                *dying_with_us(sys.executable, "-I", "-m", "service.scenario.hand", *words),
+                *dying_with_us(sys.executable, "-I", "-m", self.module, *words),
                 env=self.environment,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
+
+    @property
+    def pid(self) -> int:
+        """Its process id; 0 before it was started."""
+        return self.process.pid if self.process else 0
 
     async def ended(self) -> int:
         """Its exit status; negative for a signal."""
@@ -249,7 +255,7 @@ async def play(console: Console) -> bool:
 
 
 async def _tell(told: Told, ready: Ready, place: Place) -> None:
-    hand = Hand(_writer_environment(ready, place), place.log("writer"))
+    hand = Hand(writer_environment(ready, place), place.log("writer"))
     async with httpx.AsyncClient(base_url=ready.issuer, timeout=WAIT_SECONDS + 10, transport=Loopback()) as http:
         story = Story(told, ready, Owner(http), Agent(http, ready.mcp_url), hand)
         try:
@@ -260,7 +266,8 @@ async def _tell(told: Told, ready: Ready, place: Place) -> None:
             await hand.stop()
 
 
-def _writer_environment(ready: Ready, place: Place) -> dict[str, str]:
+def writer_environment(ready: Ready, place: Place) -> dict[str, str]:
+    """What a writer of this server sees."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "DATABASE_URL": ready.database_url,
