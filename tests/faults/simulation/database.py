@@ -28,7 +28,7 @@ Key = tuple[Any, ...]
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 LOCK_SECONDS = 3.0
 ATTEMPTS_MOST = 5
-PAUSE_MOST = 60
+PAUSE_MOST = 30
 
 
 @dataclass(frozen=True)
