@@ -2,8 +2,8 @@
 
 import os
 import subprocess
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -33,7 +33,6 @@ from service.proposals.decide import Decide, Decided, Decider, Verdicts
 from service.proposals.execute import Execute
 from service.proposals.own import OwnProposals
 from service.proposals.planning import load_card
-from service.proposals.states import read_outcome
 from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
 from service.proposals.tables import proposal
@@ -176,9 +175,8 @@ class Stage:
     def __post_init__(self) -> None:
         self.waiter = Waiter(self.app_db)
         self.submit = Submit(self.app_db, self.storage, "localhost")
-        self.decide = _Hasty(
-            ProposalStore(self.app_db, self.storage), BareRepository, anyio.to_thread.run_sync, self.waiter
-        )
+        store = ProposalStore(self.app_db, self.storage)
+        self.decide = Decide(store, BareRepository, anyio.to_thread.run_sync, _AtOnce())
 
     def own(self, actor: Actor) -> OwnProposals:
         operations = REGISTRY.operations()
@@ -240,14 +238,14 @@ class Stage:
         return Actor("agent", tenant, mine, name, frozenset(scopes))
 
 
-class _Hasty(Decide):
-    """Decide without waiting for a writer: tests run the writer themselves."""
+class _AtOnce:
+    """Waits for no writer: tests run the writer themselves."""
 
-    async def _ended(self, tenant: UUID, proposal_id: UUID, *, replayed: bool) -> Decided | None:
-        async with self.store.bound(tenant) as tx:
-            found = await tx.find(proposal_id)
-        assert found is not None
-        return Decided(proposal_id, found.state, replayed, read_outcome(found.outcome))
+    def expecting(self, _proposal_id: str) -> AbstractContextManager["_AtOnce"]:
+        return nullcontext(self)
+
+    async def until(self, look: Callable[[], Awaitable[Any]], _seconds: float) -> Any:
+        return await look()
 
 
 @dataclass

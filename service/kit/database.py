@@ -8,7 +8,7 @@ known. There is no third way to a connection.
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 from uuid import UUID
@@ -26,7 +26,11 @@ from sqlalchemy.sql import Executable
 from service.kit.errors import Code, Refusal
 
 Role = Literal["placet_owner", "placet_app", "placet_writer"]
-COMMAND_SECONDS = 3.5  # a caller hears of a database that hangs within 5
+# A caller hears within 5 s of a database that hangs, whatever he waited for first.
+COMMAND_SECONDS = 3.5
+ANSWER_SECONDS = 4.0  # one transaction of the web, from the wait for a connection to the end of its last COMMIT
+IDLE_SECONDS = {"placet_app": 5, "placet_owner": 20, "placet_writer": 20}
+"""After how long the server ends a transaction whose client is lost, with the locks that it holds."""
 ATTEMPTS_MOST = 5
 _RETRY = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock timeout: the whole operation again
 _UNREACHABLE = ("08", "53", "57P", "58")  # connection, resources, shutdown, system error classes
@@ -113,25 +117,21 @@ class Database:
     @asynccontextmanager
     async def bound(self, tenant: UUID) -> AsyncIterator[Bound]:
         """A transaction bound to this tenant; commits at the end, rolls back on any exception."""
-        async with self._begin() as connection:
-            await bind(connection, tenant)
-            tx = Bound(connection, tenant)
+        async with self._bound(tenant, self._until()) as tx:
             yield tx
-            for keeper, items in tx.kept.items():
-                await keeper(tx, items)
 
     @asynccontextmanager
     async def directory(self) -> AsyncIterator[Directory]:
         """A transaction bound to no tenant."""
-        async with self._begin() as connection:
+        async with self._begin(self._until()) as connection:
             yield Directory(connection)
 
     async def repeat(self, tenant: UUID, work: Callable[[Bound], Awaitable[T]]) -> T:
         """Do the whole of `work` in one transaction, again when PostgreSQL broke a deadlock or a serialization."""
-        last = Conflict()
+        last, until = Conflict(), self._until()
         for attempt in range(ATTEMPTS_MOST):
             try:
-                async with self.bound(tenant) as tx:
+                async with self._bound(tenant, until) as tx:
                     return await work(tx)
             except Conflict as conflict:
                 last = conflict
@@ -170,14 +170,40 @@ class Database:
     async def close(self) -> None:
         await self.engine.dispose()
 
+    def _until(self) -> float | None:
+        """When a transaction that begins now is cut off, by the loop's clock. Somebody waits for the web; the writer
+        and the commands of an operator take the time that they need.
+        """
+        return asyncio.get_running_loop().time() + ANSWER_SECONDS if self.role == "placet_app" else None
+
     @asynccontextmanager
-    async def _begin(self) -> AsyncIterator[AsyncConnection]:
+    async def _bound(self, tenant: UUID, until: float | None) -> AsyncIterator[Bound]:
+        async with self._begin(until) as connection:
+            await bind(connection, tenant)
+            tx = Bound(connection, tenant)
+            yield tx
+            for keeper, items in tx.kept.items():
+                await keeper(tx, items)
+
+    @asynccontextmanager
+    async def _begin(self, until: float | None) -> AsyncIterator[AsyncConnection]:
         try:
-            async with self.engine.begin() as connection:
+            async with AsyncExitStack() as stack:
+                connection = await self._connect(stack, until)
+                if until is not None:
+                    stack.callback(await _cut_off(connection, until))
+                await stack.enter_async_context(connection.begin())
                 yield connection
         except DBAPIError as error:
             raise _translate(error) from error
-        except (PoolTimeout, TimeoutError, ConnectionError, OSError) as error:
+        except (PoolTimeout, TimeoutError, ConnectionError) as error:  # another OSError is of a disk, and the caller's
+            raise Refusal(Code.UNAVAILABLE, "The database does not answer.") from error
+
+    async def _connect(self, stack: AsyncExitStack, until: float | None) -> AsyncConnection:
+        try:
+            async with asyncio.timeout_at(until):
+                return await stack.enter_async_context(self.engine.connect())
+        except OSError as error:
             raise Refusal(Code.UNAVAILABLE, "The database does not answer.") from error
 
 
@@ -191,6 +217,14 @@ class Conflict(Refusal):
 async def bind(connection: AsyncConnection, tenant: UUID) -> None:
     """Let this transaction, and nothing after it, see this tenant's rows."""
     await connection.execute(text("SELECT set_config('app.tenant', :tenant, true)"), {"tenant": str(tenant)})
+
+
+async def _cut_off(connection: AsyncConnection, until: float) -> Callable[[], None]:
+    """Cut this connection at that time, whatever it waits for; gives what calls that off."""
+    raw = (await connection.get_raw_connection()).driver_connection
+    if raw is None:  # thrown away with its pool in this very moment
+        raise Refusal(Code.UNAVAILABLE, "The database does not answer.")
+    return asyncio.get_running_loop().call_at(until, raw.terminate).cancel
 
 
 def _engine(url: URL, role: Role, size: int) -> AsyncEngine:
@@ -207,7 +241,7 @@ def _engine(url: URL, role: Role, size: int) -> AsyncEngine:
             "server_settings": {
                 "role": role,
                 "application_name": role,
-                "idle_in_transaction_session_timeout": "20000",
+                "idle_in_transaction_session_timeout": f"{IDLE_SECONDS[role]}s",
                 "lock_timeout": "3000",
                 "timezone": "UTC",
             },
@@ -218,9 +252,15 @@ def _engine(url: URL, role: Role, size: int) -> AsyncEngine:
 
 
 def _forget_broken(context: Any) -> None:
-    """A cut connection is thrown away, and so is every other one of its pool: the server went."""
+    """A cut connection is thrown away, and so is every other one of its pool: the server went.
+
+    What did not answer in time is not asked to close in order either: that wait would come on top.
+    """
     if isinstance(context.original_exception, (ConnectionError, TimeoutError)):
         context.is_disconnect = True
+        held = context.connection
+        if held is not None and not held.closed and not held.invalidated and held.connection.driver_connection:
+            held.connection.driver_connection.terminate()
 
 
 def _translate(error: DBAPIError) -> Exception:

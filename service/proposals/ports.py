@@ -147,7 +147,7 @@ class Tx(Protocol):
         """Take work on a proposal out of the queue."""
 
     async def postpone(self, proposal_id: UUID, seconds: float | None = None) -> None:
-        """Execute later: after so many seconds, or after a pause that grows with every claim, a minute at most."""
+        """Execute later: after so many seconds, or after a pause that grows with every claim, half a minute at most."""
 
     async def live_key(self) -> LiveKey | None:
         """The tenant's key that signs now; see `writer.keys`."""

@@ -61,14 +61,14 @@ async def record_push(store: Store, tenant: UUID, repository_id: UUID, journal: 
 
     async def work(tx: Tx) -> None:
         if await tx.record_moves(push_cause(journal), repository_id, journal.moves):
-            refs = [one.model_dump(mode="json") for one in journal.moves]
+            moves = [one.model_dump(mode="json") for one in journal.moves]
             tx.append(
                 system(tenant),
                 "refs.pushed",
                 str(journal.id),
                 repository=str(repository_id),
                 by=journal.actor,
-                refs=refs,
+                moves=moves,
             )
 
     await store.repeat(tenant, work)

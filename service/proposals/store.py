@@ -30,7 +30,7 @@ from service.writer.intent import Intent, marker_ref
 from service.writer.keys import LiveKey, live_key
 
 T = TypeVar("T")
-PAUSE_MOST = 60
+PAUSE_MOST = 30
 """Seconds between two tries of a proposal that waits for a disk."""
 
 _STORED = (

@@ -1,8 +1,9 @@
 """Build a tree from another by setting and taking away paths, reading and writing only the trees on those paths."""
 
-from binascii import unhexlify
 from collections.abc import Mapping
 from typing import Protocol
+
+from dulwich.objects import ObjectID, serialize_tree, sorted_tree_items
 
 from service.contract.data import Entry, Oid
 from service.repositories.reading import TREE, Names
@@ -85,14 +86,13 @@ class _Edit:
         return self._put(self._folders[b""])
 
     def _put(self, names: Names) -> Oid:
-        return self._trees.put_tree(b"".join(_record(*item) for item in sorted(names.items(), key=tree_order)))
+        ordered = sorted_tree_items(
+            {name: (mode, ObjectID(sha)) for name, (mode, sha) in names.items()}, name_order=False
+        )
+        return self._trees.put_tree(b"".join(serialize_tree(ordered)))
 
 
 def tree_order(item: tuple[bytes, tuple[int, bytes]]) -> bytes:
     """Git sorts a folder as if its name ended in a slash (fsck, `treeNotSorted`)."""
     name, (mode, _) = item
     return name + b"/" if mode == TREE else name
-
-
-def _record(name: bytes, value: tuple[int, bytes]) -> bytes:
-    return b"%o %s\0%s" % (value[0], name, unhexlify(value[1]))

@@ -1,5 +1,6 @@
 """Order writers from the zygote and let strace kill or refuse them at one system call (strace(1), "Tampering")."""
 
+import functools
 import json
 import os
 import re
@@ -24,6 +25,12 @@ CALLS = (
 )  # fmt: skip
 """What may change something, and `sendto`, by which PostgreSQL hears of it."""
 
+TRACEABLE = """
+import ctypes, sys
+ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_long(-1))  # PR_SET_PTRACER: where Yama lets only parents attach
+print(flush=True)
+sys.stdin.read()
+"""
 _PATH_END = re.compile(r"([\w.-]+/[\w.-]+)[\">]")
 _LINE = re.compile(r"(?:\d+ +)?(\w+)\((.*)")
 
@@ -112,13 +119,17 @@ class Zygote:
         return _there(self.process.stdout).readline()
 
 
+@functools.cache
 def why_not() -> str:
     """Why strace cannot be used here; empty where it can."""
     if shutil.which("strace") is None:
         return "there is no strace here"
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-        command = ["strace", "-o", os.devnull, "-p", str(process.pid)]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
+    command = [sys.executable, "-S", "-c", TRACEABLE]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        tracing = ["strace", "-o", os.devnull, "-p", str(process.pid)]
+        with subprocess.Popen(tracing, stderr=subprocess.PIPE, text=True) as tracer:
             said = _there(tracer.stderr).readline()
             tracer.terminate()
             return "" if "attached" in said else f"strace may not attach: {said.strip()}"
@@ -131,9 +142,11 @@ def _there(pipe: IO[str] | None) -> IO[str]:
 
 @contextmanager
 def zygote(url: str) -> Iterator[Zygote]:
-    command = [sys.executable, "-m", "tests.faults.zygote", url]
+    command = [sys.executable, "-m", "tests.faults.zygote"]
     with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        yield Zygote(process)
+        started = Zygote(process)
+        started._say(url)
+        yield started
         _there(process.stdin).close()
 
 

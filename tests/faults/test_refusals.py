@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select
 
+from service.proposals.tables import intent, work_queue
 from tests.faults.attack import Call, Zygote, calls_in, refuse_at, why_not
 from tests.faults.sizes import SIZES, sampled
 from tests.faults.trial import LAYOUTS, Tally, counted, staged
@@ -58,6 +60,34 @@ async def test_refused_at_any_system_call_it_waits_and_is_executed_when_the_disk
     record_property("refusals", len(every))
     tally.tell(record_property)
     assert not tally.wrong, "\n".join(tally.wrong)
+
+
+@pytest.mark.parametrize("call", [Call("rename", 1), Call("fsync", 3), Call("rename", 3)])
+async def test_a_disk_that_refuses_for_ever_after_the_intent_uses_up_no_attempts(
+    stage: Stage, writers: Zygote, call: Call
+) -> None:
+    trial = await staged(stage, "loose")
+    assert writers.run("persist", trial.house, trial.ids, refuse_at(call, "ENOSPC", for_ever=True)).status == 0
+    async with stage.owner_db.bound(trial.house.tenant) as tx:
+        assert await tx.scalar(select(intent.c.attempts)) == 1
+    assert await trial.ends() == ["approved"]
+    writers.run("recover", trial.house, trial.ids)
+    assert await trial.faults() == []
+
+
+async def test_a_pin_that_cannot_be_read_lets_the_proposal_wait_too(
+    stage: Stage, writers: Zygote, tmp_path: Path
+) -> None:
+    calls = await counted(stage, writers, "loose", tmp_path / "log")
+    pin = next(call for call in calls if call.name == "openat" and 'refs/heads/main"' in call.arguments)
+    trial = await staged(stage, "loose")
+    assert writers.run("execute", trial.house, trial.ids, refuse_at(pin, "EIO")).status == 0
+    async with stage.owner_db.directory() as tx:
+        later = (work_queue.c.due > func.clock_timestamp()) & (work_queue.c.kind == "execute")
+        mine = select(func.count()).select_from(work_queue).where(later, work_queue.c.tenant == trial.house.tenant)
+        assert await tx.scalar(mine) == 1
+    writers.run("recover", trial.house, trial.ids)
+    assert await trial.faults() == []
 
 
 async def test_what_a_failed_flush_may_have_lost_is_written_anew(stage: Stage, writers: Zygote, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """A process that has imported everything and forks one writer for each trial, so that a trial costs no start.
 
-The first order it does itself. Then, order by order, one line of JSON each: the writer is forked, connects to the
-database and stops itself; its pid is said, and whoever ordered it may attach to it; after an empty line it goes on,
-and how it ended is said.
+It reads the database's address, and does the first order itself. Then, order by order, one line of JSON each: the
+writer is forked, connects to the database and stops itself; its pid is said, and whoever ordered it may attach to it;
+after an empty line it goes on, and how it ended is said.
 """
 
 import asyncio
@@ -31,6 +31,7 @@ from tests.faults.step_faults import work
 from tests.stage import SEALER
 
 log = logging.getLogger("placet.faults")
+PR_SET_PDEATHSIG = 1
 PR_SET_PTRACER = 0x59616D61  # where Yama lets only parents attach
 ROUNDS_MOST = 7  # more than the attempts that a proposal has
 
@@ -91,7 +92,8 @@ def _work(order: dict[str, Any], url: str) -> None:
 def _child(database: Database, order: dict[str, Any], url: str) -> NoReturn:
     status = 1
     try:
-        ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_long(-1))
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        _prctl(PR_SET_PTRACER, -1)
         if order["task"] == "work":
             _work(order, url)
         else:
@@ -108,7 +110,13 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _serve(url: str) -> None:
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, ctypes.c_long(value))
+
+
+def _serve() -> None:
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    url = sys.stdin.readline().strip()
     database = Database(url, "placet_writer", size=2)
     asyncio.run(_warm(database, json.loads(sys.stdin.readline())))
     gc.freeze()
@@ -126,4 +134,4 @@ def _serve(url: str) -> None:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve()

@@ -28,7 +28,7 @@ Key = tuple[Any, ...]
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 LOCK_SECONDS = 3.0
 ATTEMPTS_MOST = 5
-PAUSE_MOST = 60
+PAUSE_MOST = 30
 
 
 @dataclass(frozen=True)
@@ -307,6 +307,8 @@ class PlayedTx:
     async def change(self, what: Change) -> bool:
         self.hold("proposal", what.proposal)
         row = self.get("proposal", what.proposal)
+        if row is None:
+            return False
         expired = row.expires_at <= self.server.clock()
         if row.stored.state != what.source or {"always": False, "in time": expired, "expired": not expired}[what.when]:
             return False
