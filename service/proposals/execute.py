@@ -218,7 +218,8 @@ class Execute:
             return await self._refused(job)
         except OSError as error:
             log.warning("could not write %s: %s", job.proposal, error)
-            job.git.remove_leftovers()
+            if job.git.read_ref(marker_ref(job.proposal)) != NULL:
+                job.git.remove_leftovers()  # our own locks, past the commit point
             return await self._finish(job, refused=True)
         await self._landed(job, "executing", ready.intent, recovered=False)
         self.step("recorded")

@@ -50,12 +50,11 @@ from service.worker import run_worker
 from tests.faults.forks import end, fork
 from tests.faults.oracle import Answer, judge
 from tests.faults.racers import Racers, Told, heard, racers
-from tests.faults.sizes import FORM, SIZES
+from tests.faults.sizes import SIZES
 from tests.stage import ISSUER, SEALER, House, git, open_web
 
 pytestmark = pytest.mark.anyio
 ROUNDS = range(SIZES.race_rounds)
-CROWDED = ROUNDS if FORM != "suite" else range(2)  # rounds of the races of many
 CROWD, AGENTS = 50, 100
 DEADLINE_SECONDS = 30
 
@@ -370,7 +369,7 @@ async def test_two_writers_with_one_proposal_execute_it_once(house: House, crowd
 
 async def test_a_hundred_equal_proposals_at_once_with_one_key_are_one(house: House, crowd: Racers) -> None:
     answers = []
-    for number in CROWDED:
+    for number in ROUNDS:
         body = house.arguments({"path": f"{number}.txt", "content": "x\n"})
         half = [body] * (AGENTS // 2)
         ends = await crowd.race(number, house, *[(propose, half, f"race {number:04}")] * 2)
@@ -414,7 +413,7 @@ async def test_of_fifty_approvals_at_once_over_http_one_is_the_execution_and_the
     with a_writer(database_url, house, tmp_path):
         async with open_web(house.stage) as web:
             browser = await web.browser(house.owner)
-            for number in CROWDED:
+            for number in ROUNDS:
                 shown = await house.propose(house.arguments({"path": f"{number}.txt", "content": "x\n"}))
                 url = f"/api/v1/proposals/{shown['proposal_id']}/decision"
                 sent = {"verdict": "approve", "card_digest": shown["card_digest"], "acknowledged": [], "note": ""}
@@ -424,5 +423,5 @@ async def test_of_fifty_approvals_at_once_over_http_one_is_the_execution_and_the
                 commit = house.head()
                 assert told == {("executed", commit, False): 1, ("executed", commit, True): CROWD - 1}
                 commits.append(Answer(UUID(shown["proposal_id"]), "executed", commit))
-    assert git(house.path, "rev-list", "--count", "main") == b"%d\n" % (len(CROWDED) + 1)
+    assert git(house.path, "rev-list", "--count", "main") == b"%d\n" % (SIZES.race_rounds + 1)
     await all_well(house, *commits)
