@@ -21,7 +21,7 @@ from service.contract.plan import Line, NewCommit
 from service.contract.world import OutOfTime, Store
 from service.repositories.diff import line_stats
 from service.repositories.reading import GITLINK, TREE, BadObject, Kind, Names, Objects, Record, entry_of
-from service.repositories.trees import edited, tree_order
+from service.repositories.trees import edited
 
 _NUMBERS: dict[Kind, int] = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
 _KINDS = {number: kind for kind, number in _NUMBERS.items()}
@@ -30,6 +30,10 @@ _HEADER_KEY = re.compile(rb"[a-z][a-z0-9-]*")
 _FORMAT = b"PO1"
 _HEAD = struct.Struct(">3sI")  # the format, how many objects follow
 _RECORD = struct.Struct(">20sI")  # object id, length of the pack entry that follows
+
+
+_Side = tuple[int, bytes] | None  # what one of two trees has: mode and hexadecimal id
+_Pair = tuple[bytes, _Side, _Side]
 
 
 class Damaged(Exception):
@@ -175,28 +179,22 @@ class Staging(Objects, Store):
 
     def changes(self, old: Oid | None, new: Oid | None) -> Iterator[Change]:
         """The paths that differ between two trees, in byte order, renames as a deletion and a creation."""
-        root = (_tree_entry(old), _tree_entry(new))
-        waiting: list[tuple[bytes, Entry | None, Entry | None]] = [(b"", *root)]
+        waiting: list[_Pair] = [(b"", _tree(old), _tree(new))]
         while waiting:
             path, before, after = waiting.pop()
             if before == after:
                 continue
-            if TREE in {entry.mode for entry in (before, after) if entry}:
+            if TREE in {side[0] for side in (before, after) if side}:
                 waiting.extend(reversed(self._pairs(path, before, after)))
             else:
-                yield Change(path=path, old=before, new=after)
+                yield Change(path=path, old=_entry_or_none(before), new=_entry_or_none(after))
 
-    def _pairs(
-        self, path: bytes, before: Entry | None, after: Entry | None
-    ) -> list[tuple[bytes, Entry | None, Entry | None]]:
+    def _pairs(self, path: bytes, before: _Side, after: _Side) -> "list[_Pair]":
         """The names in either of two trees, in Git's order; a folder never pairs with a file of its name."""
-        old, new = (set(self.records(tree.oid)) if tree else set() for tree in (before, after))
+        old, new = (set(self.records(_hex(side[1]))) if side else set() for side in (before, after))
         olds, news = _keyed(old - new), _keyed(new - old)  # most of a big tree is the same on both sides
         prefix = path + b"/" if path else b""
-        return [
-            (prefix + key.rstrip(b"/"), _entry_or_none(olds.get(key)), _entry_or_none(news.get(key)))
-            for key in sorted(olds.keys() | news.keys())
-        ]
+        return [(prefix + key.rstrip(b"/"), olds.get(key), news.get(key)) for key in sorted(olds.keys() | news.keys())]
 
     def line_count(self, old: Oid | None, new: Oid | None) -> LineCount | None:
         """Lines added and removed between two blobs; None when either is binary."""
@@ -253,12 +251,16 @@ class Staging(Objects, Store):
         return tuple(sorted(kept.values(), key=lambda one: (_NUMBERS[one.kind], one.oid)))
 
 
-def _tree_entry(oid: Oid | None) -> Entry | None:
-    return None if oid is None else Entry(mode=TREE, oid=oid)
+def _tree(oid: Oid | None) -> _Side:
+    return None if oid is None else (TREE, oid.encode())
+
+
+def _hex(sha: bytes) -> Oid:
+    return Oid(sha.decode("ascii"))
 
 
 def _keyed(records: Iterable[Record]) -> Names:
-    return {tree_order((name, (mode, sha))): (mode, sha) for name, mode, sha in records}
+    return {name + b"/" if mode == TREE else name: (mode, sha) for name, mode, sha in records}
 
 
 def _entry_or_none(value: tuple[int, bytes] | None) -> Entry | None:

@@ -90,9 +90,3 @@ class _Edit:
             {name: (mode, ObjectID(sha)) for name, (mode, sha) in names.items()}, name_order=False
         )
         return self._trees.put_tree(b"".join(serialize_tree(ordered)))
-
-
-def tree_order(item: tuple[bytes, tuple[int, bytes]]) -> bytes:
-    """Git sorts a folder as if its name ended in a slash (fsck, `treeNotSorted`)."""
-    name, (mode, _) = item
-    return name + b"/" if mode == TREE else name

@@ -11,6 +11,7 @@ The caller holds the repository's lease and has committed the intent.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 
 from service.contract.data import NULL, Oid
 from service.contract.plan import Line, Manifest, Plan
@@ -33,10 +34,11 @@ def manifests(store: Store, plan: Plan) -> tuple[Manifest, ...]:
         *((new.id, new.parents[0] if new.parents else NULL, new.id) for new in plan.build),
         *((move.ref, move.old, move.new) for move in plan.effects),
     ]
+    tree = cache(partial(_tree, store))
     known: dict[tuple[Oid | None, Oid | None], tuple[Line, ...]] = {}  # a commit and its ref's move differ in the same
     found = []
     for name, old, new in pairs:
-        trees = (_tree(store, old), _tree(store, new))
+        trees = (tree(old), tree(new))
         if trees not in known:
             known[trees] = manifest_lines(store, *trees)
         found.append(Manifest(of=name, old=old, lines=known[trees]))
