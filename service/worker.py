@@ -7,6 +7,7 @@ git children, and the next takes over where the marker says. Executors die with 
 
 import asyncio
 import ctypes
+import gc
 import logging
 import os
 import resource
@@ -21,6 +22,7 @@ from functools import partial
 from typing import Any, NoReturn
 from uuid import UUID
 
+import uvloop
 from sqlalchemy import text
 
 from service.kit.actor import system
@@ -47,7 +49,8 @@ PR_SET_PDEATHSIG = 1
 Tell = Callable[[bytes], None]
 """Tells the parent that a lease was taken (for what), or given back."""
 
-# One statement, and all it does is move `due` on: whoever dies with a claim loses nothing.
+# One statement, and all it does is move `due` on: whoever dies with a claim loses nothing, and nor does who loses it,
+# so that its COMMIT does not wait for the disk.
 CLAIM = text(
     """
     UPDATE work_queue SET due = clock_timestamp() + make_interval(secs => :seconds), attempts = attempts + 1
@@ -55,7 +58,7 @@ CLAIM = text(
         SELECT kind, tenant, subject FROM work_queue WHERE due <= clock_timestamp()
         ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED
     )
-    RETURNING kind, tenant, subject
+    RETURNING kind, tenant, subject, set_config('synchronous_commit', 'off', true)
     """
 )
 QUEUED = text("SELECT DISTINCT tenant, repository FROM work_queue WHERE kind = 'execute'")
@@ -84,6 +87,7 @@ def run_worker(
     stopping: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda given, _frame: stopping.append(given))
+    gc.freeze()  # what is loaded stays shared with the executors
     start = partial(_start, settings, sealer, step, lease_seconds)
     children = [start() for _ in range(executors)]
     log.info("writer runs with %d executors", executors)
@@ -174,7 +178,7 @@ def _execute_for_ever(executor: Callable[[Tell], Coroutine[Any, Any, None]], wri
             def tell(word: bytes) -> None:
                 os.write(writing, word)
 
-            asyncio.run(executor(tell))
+            uvloop.run(executor(tell))
             status = 0
     except BaseException:
         log.exception("executor failed")

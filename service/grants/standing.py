@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ARRAY, Select, Uuid, bindparam, func, select
 
 from service.grants.policy import Clause, Wanted, check_policy
 from service.grants.tables import connection, connection_repository, membership, policy_clause, project, tenant
@@ -21,7 +21,7 @@ from service.kit.errors import Code, Refusal
 from service.repositories.tables import repository
 
 DECIDERS = ("owner", "maintainer")
-_CHAIN = (tenant, project, repository, connection)
+_ROWS = (tenant, project, repository, connection)
 
 
 @dataclass(frozen=True)
@@ -91,42 +91,13 @@ class Standing:
         check_policy(self.clauses, wanted)
 
 
-async def stand(
-    tx: Bound, connection_id: UUID, repository_id: UUID, approver: UUID | None = None, *, lock: bool = False
-) -> Standing:
-    """Walk the rows that an agent's proposal hangs on; `lock` holds them still until the transaction ends.
-
-    Raises:
-        Refusal: NOT_FOUND where there is no such connection or repository.
-    """
-    row = (await tx.execute(_held(_chain(connection_id, repository_id), lock=lock))).one_or_none()
-    if row is None:
-        raise Refusal(Code.NOT_FOUND, "There is no such repository.")
-    members = await _members(tx, row.project_id, {row.granted_by, approver or row.granted_by}, lock=lock)
-    granted, clauses = await _granted(tx, connection_id, repository_id)
-    return Standing(
-        now=row.now,
-        states={table.name: getattr(row, f"{table.name}_state") for table in _CHAIN},
-        in_time=row.in_time,
-        granted=granted,
-        granter=row.granted_by,
-        members=members,
-        agents_may_propose=row.agents_may_propose,
-        clauses=clauses,
-        connection_name=row.connection_name,
-        pending_most=row.pending_most,
-        proposal_seconds=row.proposal_seconds,
-        sign_commits=row.sign_commits,
-    )
-
-
-def _chain(connection_id: UUID, repository_id: UUID) -> Select[Any]:
+def _chain() -> Select[Any]:
     now = func.clock_timestamp()
     same = repository.c.tenant
     return (
         select(
             now.label("now"),
-            *(table.c.state.label(f"{table.name}_state") for table in _CHAIN),
+            *(table.c.state.label(f"{table.name}_state") for table in _ROWS),
             (connection.c.expires_at.is_(None) | (connection.c.expires_at > now)).label("in_time"),
             connection.c.granted_by,
             connection.c.name.label("connection_name"),
@@ -138,39 +109,67 @@ def _chain(connection_id: UUID, repository_id: UUID) -> Select[Any]:
         )
         .join_from(repository, tenant, tenant.c.id == same)
         .join(project, (project.c.tenant == same) & (project.c.id == repository.c.project))
-        .join(connection, (connection.c.tenant == same) & (connection.c.id == connection_id))
-        .where(repository.c.id == repository_id)
+        .join(connection, (connection.c.tenant == same) & (connection.c.id == bindparam("connection")))
+        .where(repository.c.id == bindparam("repository"))
     )
 
 
-def _held(statement: Select[Any], *, lock: bool) -> Select[Any]:
-    """PostgreSQL locks the tables of one row in the order in which they are named here."""
-    return statement.with_for_update(read=True, of=list(_CHAIN)) if lock else statement
-
-
-async def _members(tx: Bound, project_id: UUID, people: set[UUID], *, lock: bool) -> dict[UUID, Member]:
-    statement = select(membership.c.person, membership.c.role, membership.c.state).where(
-        membership.c.project == project_id, membership.c.person.in_(sorted(people))
+def _members() -> Select[Any]:
+    return (
+        select(membership.c.person, membership.c.role, membership.c.state)
+        .where(membership.c.project == bindparam("project"))
+        .where(membership.c.person == func.any(bindparam("people", type_=ARRAY(Uuid))))
+        .order_by(membership.c.id)
     )
-    ordered = statement.order_by(membership.c.id)
-    found = await tx.execute(ordered.with_for_update(read=True) if lock else ordered)
-    return {row.person: Member(row.role, row.state) for row in found}
 
 
-async def _granted(tx: Bound, connection_id: UUID, repository_id: UUID) -> tuple[bool, tuple[Clause, ...]]:
+def _grants() -> Select[Any]:
     """Whether the repository was given to the connection, and its policy in a fixed order: a statement of its own, so
     that it sees what was committed before the locks above were had.
     """
-    rows = (await tx.execute(_grant_rows(connection_id, repository_id))).all()
-    return bool(rows), tuple(Clause(row.effect, row.subject, row.pattern) for row in rows if row.effect)
-
-
-def _grant_rows(connection_id: UUID, repository_id: UUID) -> Select[Any]:
     grant, clause = connection_repository.c, policy_clause.c
     return (
         select(clause.effect, clause.subject, clause.pattern)
         .select_from(connection_repository)
         .outerjoin(policy_clause, (clause.tenant == grant.tenant) & (clause.connection == grant.connection))
-        .where(grant.connection == connection_id, grant.repository == repository_id)
+        .where(grant.connection == bindparam("connection"), grant.repository == bindparam("repository"))
         .order_by(clause.effect, clause.subject, clause.pattern)
+    )
+
+
+# Built once: to put a statement together costs more than to run it. By whether the rows are held still; PostgreSQL
+# locks the tables of one row in the order in which they are named.
+_CHAIN = {False: _chain(), True: _chain().with_for_update(read=True, of=list(_ROWS))}
+_MEMBERS = {False: _members(), True: _members().with_for_update(read=True)}
+_GRANTS = _grants()
+
+
+async def stand(
+    tx: Bound, connection_id: UUID, repository_id: UUID, approver: UUID | None = None, *, lock: bool = False
+) -> Standing:
+    """Walk the rows that an agent's proposal hangs on; `lock` holds them still until the transaction ends.
+
+    Raises:
+        Refusal: NOT_FOUND where there is no such connection or repository.
+    """
+    asked = {"connection": connection_id, "repository": repository_id}
+    row = (await tx.execute(_CHAIN[lock], asked)).one_or_none()
+    if row is None:
+        raise Refusal(Code.NOT_FOUND, "There is no such repository.")
+    people = sorted({row.granted_by, approver or row.granted_by})
+    members = await tx.execute(_MEMBERS[lock], {"project": row.project_id, "people": people})
+    grants = (await tx.execute(_GRANTS, asked)).all()
+    return Standing(
+        now=row.now,
+        states={table.name: getattr(row, f"{table.name}_state") for table in _ROWS},
+        in_time=row.in_time,
+        granted=bool(grants),
+        granter=row.granted_by,
+        members={one.person: Member(one.role, one.state) for one in members},
+        agents_may_propose=row.agents_may_propose,
+        clauses=tuple(Clause(one.effect, one.subject, one.pattern) for one in grants if one.effect),
+        connection_name=row.connection_name,
+        pending_most=row.pending_most,
+        proposal_seconds=row.proposal_seconds,
+        sign_commits=row.sign_commits,
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, TextClause, func, select, text, update
+from sqlalchemy import Row, TextClause, bindparam, func, select, text, update
 
 from service.grants.tables import person, person_tenant
 from service.identity.tables import login_challenge, session
@@ -98,21 +98,27 @@ async def _use_link(tx: Directory, link: str) -> tuple[UUID, UUID]:
     return who, tenant
 
 
+_LIVE = (  # built once, since every call of a browser needs it
+    select(
+        session,
+        person.c.email,
+        person.c.name,
+        (session.c.seen_at < _NOW - _seconds(SEEN_EVERY_SECONDS)).label("unmarked"),
+    )
+    .join(person, person.c.id == session.c.person)
+    .where(
+        session.c.hash == bindparam("of"),
+        session.c.ended_at.is_(None),
+        session.c.expires_at > _NOW,
+        session.c.seen_at > _NOW - _seconds(IDLE_SECONDS),
+    )
+)
+
+
 async def find_session(database: Database, secret: str) -> Session | None:
     """The live session of this secret, or None. Marks it as seen, at most once a minute."""
-    unmarked = (session.c.seen_at < _NOW - _seconds(SEEN_EVERY_SECONDS)).label("unmarked")
-    live = (
-        session.c.ended_at.is_(None)
-        & (session.c.expires_at > _NOW)
-        & (session.c.seen_at > _NOW - _seconds(IDLE_SECONDS))
-    )
     async with database.directory() as tx:
-        found = await tx.execute(
-            select(session, person.c.email, person.c.name, unmarked)
-            .join(person, person.c.id == session.c.person)
-            .where(session.c.hash == secret_hash(secret), live)
-        )
-        row = found.one_or_none()
+        row = (await tx.execute(_LIVE, {"of": secret_hash(secret)})).one_or_none()
         if row is None:
             return None
         if row.unmarked:

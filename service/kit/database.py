@@ -36,6 +36,7 @@ _RETRY = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock ti
 _UNREACHABLE = ("08", "53", "57P", "58")  # connection, resources, shutdown, system error classes
 _FULL = {"53100"}
 _BROKEN = (asyncpg.exceptions.PostgresError, asyncpg.exceptions.InterfaceError, OSError, TimeoutError)
+_BIND = text("SELECT set_config('app.tenant', :tenant, true)")
 T = TypeVar("T")
 
 metadata = MetaData(
@@ -216,7 +217,7 @@ class Conflict(Refusal):
 
 async def bind(connection: AsyncConnection, tenant: UUID) -> None:
     """Let this transaction, and nothing after it, see this tenant's rows."""
-    await connection.execute(text("SELECT set_config('app.tenant', :tenant, true)"), {"tenant": str(tenant)})
+    await connection.execute(_BIND, {"tenant": str(tenant)})
 
 
 async def _cut_off(connection: AsyncConnection, until: float) -> Callable[[], None]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ARRAY, Row, bindparam, func, literal, select, update
+from sqlalchemy import ARRAY, BigInteger, Row, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from service.contract.data import Json
@@ -30,6 +30,14 @@ _ENTRIES = insert(ledger_entry).from_select(
         bindparam("of", type_=ledger_entry.c.tenant.type),
         *(func.unnest(bindparam(f"all_{column.name}", type_=ARRAY(column.type))) for column in _COLUMNS),
     ),
+)
+_ADVANCE = (
+    insert(ledger_head)
+    .values(tenant=bindparam("of"), seq=bindparam("count"), hash=bindparam("first"))
+    .on_conflict_do_update(
+        index_elements=["tenant"], set_={"seq": ledger_head.c.seq + bindparam("count", type_=BigInteger)}
+    )
+    .returning(ledger_head.c.seq, ledger_head.c.hash, func.clock_timestamp().label("at"))
 )
 # One statement for any number of entries, so that the head is held for two round trips and no more.
 _WRITE = update(ledger_head).values(hash=bindparam("last")).add_cte(_ENTRIES.cte("entries"))
@@ -95,7 +103,4 @@ def chained(tenant: object, one: Happened, seq: int, at: datetime, previous: byt
 
 async def _advance(tx: Bound, count: int) -> Row[Any]:
     """Take the next numbers; the head row is held from here to the commit."""
-    claim = insert(ledger_head).values(tenant=tx.tenant, seq=count, hash=FIRST)
-    claim = claim.on_conflict_do_update(index_elements=["tenant"], set_={"seq": ledger_head.c.seq + literal(count)})
-    found = await tx.execute(claim.returning(ledger_head.c.seq, ledger_head.c.hash, func.clock_timestamp().label("at")))
-    return found.one()
+    return (await tx.execute(_ADVANCE, {"of": tx.tenant, "count": count, "first": FIRST})).one()

@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID, uuid5
 
-from sqlalchemy import ColumnElement, Row, Select, delete, func, select, true, update
+from sqlalchemy import ARRAY, ColumnElement, Row, Select, Text, Update, bindparam, delete, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
 from service.contract.data import Oid
@@ -53,6 +54,60 @@ _WHEN: dict[str, ColumnElement[bool]] = {
 }
 
 
+# Built once: to put a statement together costs more than to run it.
+_WHICH = proposal.c.id == bindparam("which")
+_FIND = {
+    False: select(*_STORED).where(_WHICH),
+    True: select(*_STORED).where(_WHICH).with_for_update(key_share=True),
+}
+_APPROVED = (
+    select(*_STORED, staging.c.objects, decision.c.committer, decision.c.person)
+    .join(staging, (staging.c.tenant == proposal.c.tenant) & (staging.c.proposal == proposal.c.id))
+    .join(decision, (decision.c.tenant == proposal.c.tenant) & (decision.c.proposal == proposal.c.id))
+    .where(_WHICH, proposal.c.state == "approved")
+    .with_for_update(of=proposal)
+)
+_WORK = (
+    select(proposal.c.state, proposal.c.repository, placement.c.shard, placement.c.epoch)
+    .join(placement, (placement.c.tenant == proposal.c.tenant) & (placement.c.repository == proposal.c.repository))
+    .where(_WHICH)
+)
+_RECORD = insert(decision)
+_QUEUE = insert(work_queue).returning(func.pg_notify(WORK, bindparam("told", type_=Text)))
+_FORGET = delete(work_queue).where(
+    work_queue.c.kind == func.any(bindparam("kinds", type_=ARRAY(Text))),
+    work_queue.c.tenant == bindparam("of"),
+    work_queue.c.subject == bindparam("which"),
+)
+_NEW_INTENT = insert(intent)
+_STORE_INTENT = _NEW_INTENT.on_conflict_do_update(
+    index_elements=["tenant", "proposal"],
+    set_={name: _NEW_INTENT.excluded[name] for name in ("epoch", "moves", "commits", "marker", "signing_key")},
+)
+_INTENT = (
+    select(
+        intent,
+        staging.c.objects,
+        func.extract("epoch", func.clock_timestamp() - intent.c.written_at).label("age"),
+    )
+    .join(staging, (staging.c.tenant == intent.c.tenant) & (staging.c.proposal == intent.c.proposal))
+    .where(intent.c.proposal == bindparam("which"))
+)
+
+
+@cache
+def _change(when: str, *, final: bool, ended: bool) -> Update:
+    """The guarded UPDATE of a move; a final one tells who waits."""
+    values: dict[str, Any] = {"state": bindparam("target")}
+    if final:
+        values["ended_at"] = func.clock_timestamp()
+    if ended:
+        values["outcome"] = bindparam("said")
+    told = func.pg_notify(DONE, bindparam("told", type_=Text)) if final else proposal.c.id
+    guarded = update(proposal).where(_WHICH, proposal.c.state == bindparam("source"), _WHEN[when])
+    return guarded.values(**values).returning(told)
+
+
 @dataclass(frozen=True)
 class ProposalStore:
     """The store of one process."""
@@ -83,29 +138,15 @@ class ProposalTx:
         return self.bound.tenant
 
     async def find(self, proposal_id: UUID, *, lock: bool = False) -> Stored | None:
-        statement = select(*_STORED).where(proposal.c.id == proposal_id)
-        row = await self._one(statement.with_for_update(key_share=True) if lock else statement)
+        row = await self._one(_FIND[lock], proposal_id)
         return None if row is None else Stored(*tuple(row))
 
     async def approved(self, proposal_id: UUID) -> Approved | None:
-        row = await self._one(
-            select(*_STORED, staging.c.objects, decision.c.committer, decision.c.person)
-            .join(staging, (staging.c.tenant == proposal.c.tenant) & (staging.c.proposal == proposal.c.id))
-            .join(decision, (decision.c.tenant == proposal.c.tenant) & (decision.c.proposal == proposal.c.id))
-            .where(proposal.c.id == proposal_id, proposal.c.state == "approved")
-            .with_for_update(of=proposal)
-        )
+        row = await self._one(_APPROVED, proposal_id)
         return None if row is None else Approved(Stored(*row[: len(_STORED)]), *row[len(_STORED) :])
 
     async def work(self, proposal_id: UUID) -> Work | None:
-        row = await self._one(
-            select(proposal.c.state, proposal.c.repository, placement.c.shard, placement.c.epoch)
-            .join(
-                placement,
-                (placement.c.tenant == proposal.c.tenant) & (placement.c.repository == proposal.c.repository),
-            )
-            .where(proposal.c.id == proposal_id)
-        )
+        row = await self._one(_WORK, proposal_id)
         if row is None:
             return None
         path = self.storage.path(row.shard, self.tenant, row.repository)
@@ -124,48 +165,46 @@ class ProposalTx:
         return await stand(self.bound, connection_id, repository_id, approver, lock=lock)
 
     async def change(self, what: Change) -> bool:
-        values: dict[str, Any] = {"state": what.target}
-        if what.target in FINAL:
-            values["ended_at"] = func.clock_timestamp()
-        if what.outcome is not None:
-            values["outcome"] = canonical(what.outcome).decode()
-        guarded = update(proposal).where(proposal.c.id == what.proposal, proposal.c.state == what.source)
-        told = func.pg_notify(DONE, str(what.proposal)) if what.target in FINAL else proposal.c.id
-        moved = await self.bound.execute(guarded.where(_WHEN[what.when]).values(**values).returning(told))
+        final, ended = what.target in FINAL, what.outcome is not None
+        values: dict[str, Any] = {"which": what.proposal, "source": what.source, "target": what.target}
+        if ended:
+            values["said"] = canonical(what.outcome).decode()
+        if final:
+            values["told"] = str(what.proposal)
+        moved = await self.bound.execute(_change(what.when, final=final, ended=ended), values)
         return len(moved.all()) == 1
 
     async def record(self, one: Decision) -> None:
         await self.bound.execute(
-            insert(decision).values(
-                tenant=self.tenant,
-                proposal=one.proposal,
-                person=one.person,
-                session=one.session,
-                verdict=one.verdict,
-                digest=one.digest,
-                acknowledged=canonical(list(one.acknowledged)).decode(),
-                note=one.note,
-                committer=one.committer,
-                decided_at=one.at,
-            )
+            _RECORD,
+            {
+                "tenant": self.tenant,
+                "proposal": one.proposal,
+                "person": one.person,
+                "session": one.session,
+                "verdict": one.verdict,
+                "digest": one.digest,
+                "acknowledged": canonical(list(one.acknowledged)).decode(),
+                "note": one.note,
+                "committer": one.committer,
+                "decided_at": one.at,
+            },
         )
 
     async def queue(self, proposal_id: UUID, repository_id: UUID) -> None:
         row = {"kind": "execute", "tenant": self.tenant, "subject": proposal_id, "repository": repository_id}
-        await self.bound.execute(insert(work_queue).values(**row).returning(func.pg_notify(WORK, str(proposal_id))))
+        await self.bound.execute(_QUEUE, {**row, "told": str(proposal_id)})
 
     async def forget(self, proposal_id: UUID, *kinds: Kind) -> None:
-        await self.bound.execute(delete(work_queue).where(self._queued(proposal_id, *kinds)))
+        await self.bound.execute(_FORGET, {"which": proposal_id, "of": self.tenant, "kinds": list(kinds)})
 
     async def postpone(self, proposal_id: UUID, seconds: float | None = None) -> None:
         grown = func.least(PAUSE_MOST, func.power(2, func.least(work_queue.c.attempts, 10)))
         pause = func.make_interval(0, 0, 0, 0, 0, 0, grown) if seconds is None else timedelta(seconds=seconds)
-        later = update(work_queue).where(self._queued(proposal_id, "execute"))
-        await self.bound.execute(later.values(due=func.clock_timestamp() + pause))
-
-    def _queued(self, proposal_id: UUID, *kinds: Kind) -> ColumnElement[bool]:
         queued = work_queue.c
-        return queued.kind.in_(kinds) & (queued.tenant == self.tenant) & (queued.subject == proposal_id)
+        mine = (queued.kind == "execute") & (queued.tenant == self.tenant) & (queued.subject == proposal_id)
+        later = update(work_queue).where(mine)
+        await self.bound.execute(later.values(due=func.clock_timestamp() + pause))
 
     async def maintain(self, repository_id: UUID) -> None:
         await ask_to_maintain(self.bound, self.tenant, repository_id)
@@ -174,22 +213,21 @@ class ProposalTx:
         return await live_key(self.bound)
 
     async def store_intent(self, proposal_id: UUID, epoch: int, sealed: Intent, signing_key: UUID | None) -> None:
-        values = {
-            "epoch": epoch,
-            "moves": canonical([one.model_dump(mode="json") for one in sealed.moves]).decode(),
-            "commits": encode(sealed.commits),
-            "marker": sealed.marker[1],
-            "signing_key": signing_key,
-        }
-        stored = insert(intent).values(tenant=self.tenant, proposal=proposal_id, **values)
-        await self.bound.execute(stored.on_conflict_do_update(index_elements=["tenant", "proposal"], set_=values))
+        await self.bound.execute(
+            _STORE_INTENT,
+            {
+                "tenant": self.tenant,
+                "proposal": proposal_id,
+                "epoch": epoch,
+                "moves": canonical([one.model_dump(mode="json") for one in sealed.moves]).decode(),
+                "commits": encode(sealed.commits),
+                "marker": sealed.marker[1],
+                "signing_key": signing_key,
+            },
+        )
 
     async def intent(self, proposal_id: UUID) -> StoredIntent | None:
-        age = func.extract("epoch", func.clock_timestamp() - intent.c.written_at).label("age")
-        own = (staging.c.tenant == intent.c.tenant) & (staging.c.proposal == intent.c.proposal)
-        row = await self._one(
-            select(intent, staging.c.objects, age).join(staging, own).where(intent.c.proposal == proposal_id)
-        )
+        row = await self._one(_INTENT, proposal_id)
         if row is None:
             return None
         moves = tuple(MoveRef.model_validate(one) for one in json.loads(row.moves))
@@ -217,6 +255,6 @@ class ProposalTx:
     def append(self, actor: Actor, kind: str, subject: str, **details: Any) -> None:
         append(self.bound, actor, kind, subject, **details)
 
-    async def _one(self, statement: Select[Any]) -> Row[Any] | None:
-        row: Row[Any] | None = (await self.bound.execute(statement)).one_or_none()
+    async def _one(self, statement: Select[Any], proposal_id: UUID) -> Row[Any] | None:
+        row: Row[Any] | None = (await self.bound.execute(statement, {"which": proposal_id})).one_or_none()
         return row

@@ -14,9 +14,10 @@ Sources: git-pack-objects(1), --stdin-packs; git-repack(1), --geometric; git-pac
 """
 
 import os
+import re
 import struct
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,14 +25,18 @@ from service.repositories.durable import flush
 from service.repositories.git import Call, run
 from service.repositories.packed import FILE as PACKED
 
-PACKS_MOST = 24
-"""A repository with as many packs wants maintenance: a lookup asks one after the other, 5 microseconds each."""
+PACKS_MOST = 50
+"""A repository with as many packs wants maintenance: a lookup asks one after the other, 5 microseconds each, and a
+maintenance costs what some twenty executions cost.
+"""
 
 LOOSE_REFS_MOST = 500
 """With as many markers in files of their own they are packed."""
 
 _PACKED_BYTES_PER_REF = 5_000  # packed-refs is written anew each time: the longer it is, the more refs at a time
 _FACTOR = 2
+_DELTAS_FROM = 2_000
+_FAN_OUT_NAME = re.compile("[0-9a-f]{2}")
 _FAN_OUT_END = struct.Struct(">I")
 _FAN_OUT_END_AT = 8 + 255 * 4
 _SETTINGS = ("pack.threads=1", "pack.windowMemory=64m")  # in the background: one processor, little memory
@@ -69,19 +74,32 @@ class Maintenance:
 
     def _repack(self, until: float) -> None:
         folder = _pack_folder(self.repository)
-        small, large = _progression(folder)
-        new = self._pack(small, large, until)
+        small, large, objects = _progression(folder)
+        new = self._pack(small, large, objects, until)
         flush(folder)
         self.step("repacked")
-        for name in sorted(set(small) - new):
-            _remove_pack(folder, name)
-        self._git(("prune-packed", "--quiet"), until)
+        _remove_packs(folder, set(small) - new)
+        if _has_loose_objects(self.repository):
+            self._git(("prune-packed", "--quiet"), until)
         flush(folder)
         self.step("removed")
 
-    def _pack(self, small: Iterable[str], large: Iterable[str], until: float) -> set[str]:
-        """Put all of the small packs and every loose object into one pack; its name, or none when there is nothing."""
-        options = ("--stdin-packs", "--unpacked", "--honor-pack-keep", "--delta-base-offset", "--non-empty", "--quiet")
+    def _pack(self, small: Iterable[str], large: Iterable[str], objects: int, until: float) -> set[str]:
+        """Put all of the small packs and every loose object into one pack; its name, or none when there is nothing.
+
+        To look for deltas takes most of the time, so it is done when there is much to find: each object is among many
+        once in a while.
+        """
+        window = "--window=10" if objects >= _DELTAS_FROM else "--window=0"
+        options = (
+            window,
+            "--stdin-packs",
+            "--unpacked",
+            "--honor-pack-keep",
+            "--delta-base-offset",
+            "--non-empty",
+            "--quiet",
+        )
         base = _pack_folder(self.repository) / "pack"
         lines = [*(f"{name}.pack\n" for name in small), *(f"^{name}.pack\n" for name in large)]
         made = self._git(("pack-objects", *options, str(base)), until, "".join(lines).encode())
@@ -115,8 +133,9 @@ def _packs(folder: Path) -> list[str]:
     return sorted(indexed - kept)
 
 
-def _progression(folder: Path) -> tuple[list[str], list[str]]:
-    """The packs to join, and those to leave: each of them has twice as many objects as all smaller ones together.
+def _progression(folder: Path) -> tuple[list[str], list[str], int]:
+    """The packs to join, those to leave, and how many objects the first have: each of the others has twice as many
+    objects as all smaller ones together.
 
     So an object is written again only as often as the repository trebles, and few packs are left.
     """
@@ -127,7 +146,7 @@ def _progression(folder: Path) -> tuple[list[str], list[str]]:
             split = index + 1
         total += weight
     names = [name for _, name in weighed]
-    return names[:split], names[split:]
+    return names[:split], names[split:], sum(weight for weight, _ in weighed[:split])
 
 
 def _weight(index: Path) -> int:
@@ -138,15 +157,19 @@ def _weight(index: Path) -> int:
     return count
 
 
-def _remove_pack(folder: Path, name: str) -> None:
-    """The index first: a pack without one is not there, and is removed as a leftover."""
-    (folder / f"{name}.idx").unlink()
-    for path in folder.glob(f"{name}.*"):
+def _remove_packs(folder: Path, names: Collection[str]) -> None:
+    """The indexes first: a pack without one is not there, and is removed as a leftover."""
+    files = [path for path in folder.iterdir() if path.stem in names]
+    for path in sorted(files, key=lambda path: path.suffix != ".idx"):
         path.unlink()
 
 
 def _pack_folder(repository: Path) -> Path:
     return repository / "objects" / "pack"
+
+
+def _has_loose_objects(repository: Path) -> bool:
+    return any(_FAN_OUT_NAME.fullmatch(path.name) for path in (repository / "objects").iterdir())
 
 
 def _folders(top: Path) -> list[Path]:

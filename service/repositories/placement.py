@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from service.kit.database import Bound
 from service.kit.errors import Code, Refusal
@@ -13,6 +13,7 @@ from service.repositories.lease import marked
 from service.repositories.tables import placement
 
 FIRST_SHARD = "0"
+_PLACE = select(placement.c.shard, placement.c.epoch).where(placement.c.repository == bindparam("of"))
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,7 @@ class Storage:
 
     async def place(self, tx: Bound, repository: UUID) -> Place:
         """Look a repository up. Raises NOT_FOUND for one that is not placed."""
-        found = await tx.execute(
-            select(placement.c.shard, placement.c.epoch).where(placement.c.repository == repository)
-        )
-        row = found.one_or_none()
+        row = (await tx.execute(_PLACE, {"of": repository})).one_or_none()
         if row is None:
             raise Refusal(Code.NOT_FOUND, "There is no such repository.")
         return Place(self.path(row.shard, tx.tenant, repository), row.epoch)
