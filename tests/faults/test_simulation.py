@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,14 +13,15 @@ from service.contract.data import NULL
 from service.proposals import execute
 from service.writer.reconcile import Fate
 from tests.faults.simulation import database, disk
-from tests.faults.simulation.play import Play
+from tests.faults.simulation.play import STORM, Play
 from tests.faults.simulation.schedule import Schedule
 from tests.faults.sizes import SIZES
 
 EACH = 250
 """Lifecycles of one seed."""
 SEEDS = range(1, SIZES.lifecycles // EACH + 1)
-MUTANT_SEEDS = range(1, 13)
+MUTANT_SEEDS = range(1, 41)
+HURRICANE = replace(STORM, killed=0.02, power=0.003)
 
 
 @pytest.fixture(autouse=True)
@@ -123,9 +125,7 @@ def _states_are_not_guarded(patch: pytest.MonkeyPatch) -> None:
     async def unguarded(self: database.PlayedTx, what: Any) -> bool:
         await change(self, what)
         row = self.get("proposal", what.proposal)
-        self.put(
-            ("proposal", what.proposal), database.replace(row, stored=database.replace(row.stored, state=what.target))
-        )
+        self.put(("proposal", what.proposal), replace(row, stored=replace(row.stored, state=what.target)))
         return True
 
     patch.setattr(database.PlayedTx, "change", unguarded)
@@ -148,7 +148,7 @@ MUTANTS: tuple[Sabotage, ...] = (
 @pytest.mark.parametrize("sabotage", MUTANTS, ids=lambda one: one.__name__.strip("_"))
 def test_a_mistake_in_the_protocol_is_found(monkeypatch: pytest.MonkeyPatch, sabotage: Sabotage) -> None:
     sabotage(monkeypatch)
-    assert any(Play(seed, 100).run().broken for seed in MUTANT_SEEDS)
+    assert any(Play(seed, 100, HURRICANE).run().broken for seed in MUTANT_SEEDS)
 
 
 def test_an_actor_that_fails_ends_the_run() -> None:
