@@ -9,6 +9,7 @@ from service.grants.manage import add_membership, change_state
 from service.grants.tables import membership
 from service.kit.errors import Code, Refusal
 from service.proposals.store import ProposalStore
+from service.proposals.tables import work_queue
 from tests.stage import House, git
 
 pytestmark = pytest.mark.anyio
@@ -139,6 +140,9 @@ async def test_the_sweep_expires_what_is_due_and_nothing_else(house: House) -> N
         await expire(ProposalStore(house.stage.writer_db, house.stage.storage), system(house.tenant), _id(shown))
     assert (await house.read(due))["status"] == "expired"
     assert (await house.read(waiting))["status"] == "pending"
+    async with house.stage.owner_db.bound(house.tenant) as tx:
+        kept = await tx.execute(select(work_queue.c.subject).where(work_queue.c.tenant == house.tenant))
+        assert kept.scalars().all() == [_id(waiting)]  # it will be looked at when its time is over
 
 
 async def test_a_withdrawn_proposal_is_over_and_withdrawing_again_says_the_same(house: House) -> None:
