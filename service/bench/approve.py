@@ -122,8 +122,8 @@ def _row(one: Ground) -> dict[str, float | int]:
         "in the proposal": one.changed,
         **one.times.row(),
         "ours / floor": round(one.times.ratio(OURS, FLOOR), 2),
-        "plumbing / ours": round(one.times.ratio(PLUMBING, OURS), 1),
-        "plumbing / ours with planning": round(one.times.ratio(PLUMBING, PLANNED), 1),
+        "plumbing / ours": round(one.times.ratio(PLUMBING, OURS), 2),
+        "plumbing / ours with planning": round(one.times.ratio(PLUMBING, PLANNED), 2),
     }
 
 

@@ -126,6 +126,12 @@ class Stand:
             yield hands
 
 
+def own_database_only() -> None:
+    """Refuse to fill somebody's database. Raises UpRefused."""
+    if os.environ.get("DATABASE_URL"):
+        raise UpRefused("own_database_only", "A measure fills a database of its own: unset DATABASE_URL.")
+
+
 @asynccontextmanager
 async def stand(folder: Path) -> AsyncIterator[Stand]:
     """A fresh service in this folder, with its owner signed in and an agent connected.
@@ -133,8 +139,7 @@ async def stand(folder: Path) -> AsyncIterator[Stand]:
     Raises:
         UpRefused: DATABASE_URL names a database, which is not to be measured in.
     """
-    if os.environ.get("DATABASE_URL"):
-        raise UpRefused("own_database_only", "A measure fills a database of its own: unset DATABASE_URL.")
+    own_database_only()
     here = Here(Told(Console(file=sys.stderr)), asyncio.get_running_loop().create_future())
     server = Up(Wanted(folder, port=0, writer=False), here)
     running = asyncio.create_task(server.run())

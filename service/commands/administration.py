@@ -120,6 +120,8 @@ async def find(tx: Bound, table: Table, given: str) -> Row[Any]:
     Raises:
         Refusal: NOT_FOUND; INVALID_ARGUMENT for a name that several have.
     """
+    if not _is_text(given):
+        raise Refusal(Code.NOT_FOUND, f"There is no such {table.name}.")
     which = table.c.id == UUID(given) if _is_id(given) else table.c.name == given
     rows = (await tx.execute(select(table).where(which))).all()
     fitting = _standing(rows) or rows
@@ -128,6 +130,14 @@ async def find(tx: Bound, table: Table, given: str) -> Row[Any]:
     if not fitting:
         raise Refusal(Code.NOT_FOUND, f"There is no such {table.name}.")
     return fitting[0]
+
+
+def _is_text(given: str) -> bool:
+    """Whether it can be stored at all: what a terminal sends need not be UTF-8."""
+    try:
+        return "\0" not in given.encode().decode()
+    except UnicodeEncodeError:
+        return False
 
 
 async def the_project(tx: Bound, given: str | None) -> Row[Any]:

@@ -1,6 +1,8 @@
 """Measure speed, and what the promises would cost to drop. Tables for people, JSON for scripts."""
 
 import functools
+import math
+import signal
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -19,6 +21,7 @@ from service.bench import serve as served
 from service.bench import wear as worn
 from service.bench.machine import IN_MEMORY, describe, file_system
 from service.bench.results import Results, show
+from service.bench.stand import own_database_only
 from service.commands.options import as_json
 
 folder_option = click.option(
@@ -35,6 +38,12 @@ def bench() -> None:
     """Measure how fast approvals are. Nothing of yours is touched: everything happens in a temporary folder."""
 
 
+def _finite(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
+    if math.isnan(value):
+        raise click.BadParameter("nan is no number of seconds.")
+    return value
+
+
 def measures(work: Callable[..., Iterable[Results]]) -> Callable[..., None]:
     """Make a command of a measure that works in a folder of its own: adds --folder and --json, shows the results."""
 
@@ -45,6 +54,8 @@ def measures(work: Callable[..., Iterable[Results]]) -> Callable[..., None]:
         if file_system(folder) in IN_MEMORY:
             raise click.BadParameter(f"{folder} is in memory, where a flush costs nothing.", param_hint="--folder")
         machine = describe(folder)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.default_int_handler)  # so that it tidies up as it does after Ctrl-C
         with tempfile.TemporaryDirectory(prefix="placet-bench-", dir=folder) as scratch:
             found = list(work(Path(scratch).resolve(), **options))
         show(Console(), machine, found, as_json=as_json)
@@ -75,7 +86,14 @@ def approve(scratch: Path, rounds: int, files: tuple[int, ...]) -> list[Results]
 
 @bench.command
 @click.option("--rounds", type=click.IntRange(1), default=served.ROUNDS, show_default=True, help="One by one.")
-@click.option("--seconds", type=click.FloatRange(0.1), default=served.SECONDS, show_default=True, help="Of each load.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1, 600),
+    callback=_finite,
+    default=served.SECONDS,
+    show_default=True,
+    help="Of each load.",
+)
 @files_option
 @measures
 def serve(scratch: Path, rounds: int, seconds: float, files: tuple[int, ...]) -> list[Results]:
@@ -131,6 +149,7 @@ def cost(scratch: Path, runs: int, n: int) -> list[Results]:
 @measures
 def growth(scratch: Path, rounds: int, proposals: int, markers: int, executions: int) -> list[Results]:
     """Whether executions slow down with what lies behind: proposals in the database, markers and packs in Git."""
+    own_database_only()  # it comes last, and would refuse only then
     return [
         worn.markers(scratch, markers, rounds),
         worn.executions(scratch, executions, rounds),

@@ -83,7 +83,7 @@ async def rewrap(office: Office) -> Answer:
         chosen = select(tenants.c.id, tenants.c.name).where(tenants.c.id != SERVICE_TENANT)
         rows = (await tx.execute(chosen.order_by(tenants.c.name))).all()
     sealed = [row.name for row in rows if await _seal_anew(office, row.id, row.name, sealer)]
-    return Answer({"sealed_anew": sealed}, f"Sealed anew: {len(sealed)}. The old secret is needed no longer.")
+    return Answer({"sealed_anew": sealed}, f"Sealed anew: {len(sealed)}. A secret from before is needed no longer.")
 
 
 async def _seal_anew(office: Office, tenant_id: UUID, name: str, sealer: Sealer) -> bool:
@@ -126,5 +126,8 @@ def _sealer() -> Sealer:
     given = dict(os.environ) if "DATABASE_URL" in os.environ else {}
     sealer = read_sealer(given) or read_sealer(Place(here.resolve()).keys_settings())
     if sealer is None:
-        raise UpRefused("keys_secret_missing", "There is no secret to seal keys with: set PLACET_KEYS_SECRET_FILE.")
+        message = (
+            f"There is no secret to seal keys with: PLACET_KEYS_SECRET_FILE is not set, and {here} has no keys-secret."
+        )
+        raise UpRefused("keys_secret_missing", message)
     return sealer

@@ -69,6 +69,10 @@ class Code(Enum):
     SIGNING_KEY_UNUSABLE = Wire(
         "signing_key_unusable", 503, "Ask the operator to mend the signing key, then propose it again."
     )
+    COULD_NOT_WRITE = Wire(
+        "could_not_write", 503, "Ask the operator to look at the writer's log, then propose it again."
+    )
+    MANIFEST_DIFFERS = Wire("manifest_differs", 503, "Ask the operator to look at the writer's log; propose it again.")
 
     # Administration.
     NAME_TAKEN = Wire("name_taken", 409, "Choose another name.")

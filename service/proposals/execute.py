@@ -48,8 +48,9 @@ ALARM_SECONDS = 3_600
 HELD = b"held"
 # Why an approved proposal fails: a right that it hung on is gone.
 RIGHT_GONE = frozenset({Code.FORBIDDEN, Code.PROPOSALS_OFF, Code.POLICY_DENIED, Code.NOT_FOUND})
-# The same for what is asked for and cannot be had.
-FAILS = RIGHT_GONE | {Code.SIGNING_KEY_UNUSABLE}
+# What only the operator can mend; the sentence says so, to whoever reads it.
+OPERATORS = frozenset({Code.SIGNING_KEY_UNUSABLE, Code.COULD_NOT_WRITE, Code.MANIFEST_DIFFERS})
+FAILS = RIGHT_GONE | OPERATORS
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,9 @@ class Execute:
             outcome = {"code": "stale", "ref": error.ref, "head": head}
             return await self._end(job, "executing", "stale", outcome)
         except ManifestDiffers:
-            return await self._end(job, "executing", "failed", {"code": "manifest_differs"})
+            log.critical("alarm: proposal %s: what would be written is not what was reviewed", job.proposal)
+            why = Refusal(Code.MANIFEST_DIFFERS, "What would be written is not what was reviewed.")
+            return await self._end(job, "executing", "failed", _failure(why))
         except LockHeld as error:
             log.warning("could not write %s: somebody holds the lock of %s", job.proposal, error.ref)
             return await self._refused(job)
@@ -247,7 +250,8 @@ class Execute:
     async def _again(self, job: _Job, attempts: int) -> bool:
         """Nothing happened: back to approved, where rights are checked again; not for ever."""
         if attempts >= ATTEMPTS_MOST:
-            return await self._end(job, "executing", "failed", {"code": "could_not_write", "attempts": attempts})
+            why = Refusal(Code.COULD_NOT_WRITE, f"The writer died {attempts} times over it.", attempts=attempts)
+            return await self._end(job, "executing", "failed", _failure(why))
 
         async def work(tx: Tx) -> None:
             await self._close(tx, job, "executing", "approved", None)
@@ -262,7 +266,8 @@ class Execute:
         async def work(tx: Tx) -> bool:
             stored = await tx.intent(job.proposal)
             if stored is not None and stored.age > WAIT_SECONDS:
-                await self._close(tx, job, "executing", "failed", {"code": "could_not_write"})
+                why = Refusal(Code.COULD_NOT_WRITE, "For a whole day the repository could not be written.")
+                await self._close(tx, job, "executing", "failed", _failure(why))
                 return True
             await self._close(tx, job, "executing", "approved", None)
             await tx.postpone(job.proposal)
@@ -295,8 +300,9 @@ class Execute:
         except Refusal as refusal:
             if refusal.code not in FAILS:
                 raise
-            outcome = {**refusal.body(), "code": refusal.code.value.name}
-            await self._close(tx, job, "approved", "failed", outcome)
+            if refusal.code in OPERATORS:
+                log.error("could not execute %s: %s", job.proposal, refusal)  # noqa: TRY400  a sentence says it all
+            await self._close(tx, job, "approved", "failed", _failure(refusal))
             return None
         broken = broken_pin(job.git, load_pins(stored.pins))
         if broken:
@@ -343,3 +349,10 @@ class Execute:
         async with self.store.bound(job.tenant) as tx:
             await tx.postpone(job.proposal, ALARM_SECONDS)
             tx.append(system(job.tenant), "writer.alarm", str(job.proposal), why=why)
+
+
+def _failure(why: Refusal) -> Json:
+    """The outcome of a proposal that fails."""
+    wire = why.code.value
+    message = f"{why.message} {wire.todo}" if why.code in OPERATORS else why.message
+    return {**why.body(), "code": wire.name, "message": message}

@@ -28,6 +28,7 @@ log = logging.getLogger("placet.maintenance")
 KIND = "maintain"
 LEASE_SECONDS = 0.1
 SECONDS_MOST = 100
+_BEGUN = b"maintenance has begun"
 LATER_SECONDS = 600
 
 
@@ -76,6 +77,7 @@ class Maintain:
     async def _under_lease(self, tenant: UUID, repository_id: UUID, place: Place) -> None:
         """Where it fails the lease's mark stays, so that the next holder removes what git left."""
         async with self.lease(tenant, repository_id, place, LEASE_SECONDS) as lease:
+            lease.mark(_BEGUN, lasting=True)  # no row in the database tells of what dies here
             Maintenance(place.path, lease.fd, SECONDS_MOST, self.step)()
             lease.clear()
 

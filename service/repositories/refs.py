@@ -380,12 +380,13 @@ class RefTransaction:
                 folder.rmdir()
 
     def _release(self) -> None:
-        while self._held:
-            lock, handle = self._held.popitem()
+        for lock, handle in reversed(list(self._held.items())):
             if handle >= 0:
+                self._held[lock] = -1
                 os.close(handle)
             with suppress(FileNotFoundError):
                 os.unlink(lock)
+            del self._held[lock]  # only now: what could not be given back is tried again
 
 
 def _lock_path(repository: Path, ref: str) -> str:

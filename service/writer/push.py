@@ -1,6 +1,6 @@
 """Move refs as a push asks: the same lease, locks and comparisons as an execution, and a journal instead of a marker.
 
-    1. locks on every ref, all old values verified, new values in the lock files, flushed
+    1. a lasting mark; locks on every ref, all old values verified, new values in the lock files, flushed
     2. the journal, as the lease's lasting mark      THE COMMIT POINT of a push
     3. the refs are renamed                          a crash between them is rolled forward by the next holder
 
@@ -20,6 +20,7 @@ from service.writer.reconcile import roll_forward
 from service.writer.write import Step
 
 _KIND = b"push"
+_BEGUN = b"a push has begun"
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,14 @@ def push(repository: Repository, lease: Lease, journal: Journal, step: Step) -> 
     try:
         _refuse_reserved(journal.moves)
         steps = repository.ref_steps(None, journal.moves)
+    except BaseException:
+        lease.clear()
+        raise
+    try:
         _prepare(lease, journal, steps, step)
     except BaseException:
-        lease.clear()  # nothing happened, and all locks are given back
+        steps.abort()  # where this fails, the mark stays, and the next holder removes what is left
+        lease.clear()
         raise
     step("push journaled")
     steps.commit_moves()
@@ -88,15 +94,12 @@ def push(repository: Repository, lease: Lease, journal: Journal, step: Step) -> 
 
 
 def _prepare(lease: Lease, journal: Journal, steps: RefSteps, step: Step) -> None:
-    try:
-        steps.lock()
-        steps.verify()
-        steps.stage()
-        step("push staged")
-        lease.mark(journal.encode(), lasting=True)
-    except BaseException:
-        steps.abort()
-        raise
+    lease.mark(_BEGUN, lasting=True)  # before the first lock: no row in the database tells of a push that died
+    steps.lock()
+    steps.verify()
+    steps.stage()
+    step("push staged")
+    lease.mark(journal.encode(), lasting=True)
 
 
 def finish(repository: Repository, journal: Journal) -> None:

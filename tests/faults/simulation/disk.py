@@ -2,7 +2,7 @@
 
 import errno
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -71,6 +71,9 @@ class Disk:
             if chance.random() < 0.5:
                 _put(self.lasting_refs, move)
         self.waiting.clear()
+        for ref in sorted(self.refs.keys() | self.lasting_refs.keys()):
+            if self.refs.get(ref, NULL) != self.lasting_refs.get(ref, NULL):
+                self.history[ref].pop()  # nobody will ever have seen it
         self.refs = dict(self.lasting_refs)
         for oid, one in self.objects.items():
             if chance.random() < 0.5:
@@ -295,10 +298,9 @@ class PlayedSteps:
     def abort(self) -> None:
         if self.committed:
             return
-        with suppress(OSError):  # an unlink that fails leaves the lock
-            while self.held:
-                self.repository.point(refusing=True)
-                self.repository.disk.locks.discard(self.held.pop())
+        while self.held:
+            self.repository.point(refusing=True)  # an unlink that fails leaves the lock
+            self.repository.disk.locks.discard(self.held.pop())
 
 
 @dataclass(frozen=True)

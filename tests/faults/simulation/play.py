@@ -443,7 +443,7 @@ class Play:
         disk = self._disk(stored)
         commit = read_outcome(stored.outcome).get("commit")
         marker = disk.lasting_refs.get(marker_ref(stored.id))
-        if marker != commit or disk.history[marker_ref(stored.id)] != [NULL, commit]:
+        if marker != commit or set(disk.history[marker_ref(stored.id)]) != {NULL, commit}:
             self.schedule.violated(f"{name}: its marker is {marker}, not {commit}, or was another one before")
         intent = self.server.rows["intent", stored.id][0]
         for one in intent.moves:
