@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn
 from uuid import UUID
@@ -44,6 +44,9 @@ LEASE_LIMIT_SECONDS = 30
 MAINTENANCE_LIMIT_SECONDS = 120
 CLAIM_SECONDS = 3
 POLL_SECONDS = 1.0
+BUSY_SECONDS = 0.5
+"""For how long a repository that somebody else holds is left alone, so that the others go on."""
+QUICK_SECONDS = 1.0
 TAKEN, MAINTAINS, GIVEN = b"+", b"m", b"-"
 PR_SET_PDEATHSIG = 1
 Tell = Callable[[bytes], None]
@@ -55,10 +58,11 @@ CLAIM = text(
     """
     UPDATE work_queue SET due = clock_timestamp() + make_interval(secs => :seconds), attempts = attempts + 1
     WHERE (kind, tenant, subject) = (
-        SELECT kind, tenant, subject FROM work_queue WHERE due <= clock_timestamp()
+        SELECT kind, tenant, subject FROM work_queue
+        WHERE due <= clock_timestamp() AND repository <> ALL (CAST(:busy AS uuid[]))
         ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED
     )
-    RETURNING kind, tenant, subject, set_config('synchronous_commit', 'off', true)
+    RETURNING kind, tenant, subject, repository, set_config('synchronous_commit', 'off', true)
     """
 )
 QUEUED = text("SELECT DISTINCT tenant, repository FROM work_queue WHERE kind = 'execute'")
@@ -96,6 +100,7 @@ def run_worker(
         for index, child in enumerate(children):
             if child.ended():
                 log.warning("an executor ended; starting another")
+                child.close()
                 children[index] = start()
     for child in children:
         child.stop()
@@ -110,11 +115,19 @@ class _Child:
     pipe: int
     lease_seconds: float
     until: float | None = None
+    born: float = field(default_factory=time.monotonic)
 
     def ended(self) -> bool:
         with suppress(ChildProcessError):
             return os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
         return True
+
+    def close(self) -> None:
+        """Forget one that has ended; who ends as soon as he begins is not begun anew at once."""
+        os.close(self.pipe)
+        if time.monotonic() - self.born < QUICK_SECONDS:
+            with suppress(InterruptedError):
+                polling.select([], [], [], QUICK_SECONDS)
 
     def read(self) -> None:
         with suppress(BlockingIOError):
@@ -195,14 +208,20 @@ class _Work:
     store: ProposalStore
     execute: Execute
     maintain: Maintain
+    busy: dict[UUID, float] = field(default_factory=dict)  # until when a repository is left alone
 
-    async def do(self, kind: str, tenant: UUID, subject: UUID) -> None:
+    async def do(self, kind: str, tenant: UUID, subject: UUID) -> bool:
+        """Do one piece of work. False: not now."""
         if kind == "expire":
             await expire(self.store, system(tenant), subject)
-        elif kind == "maintain":
-            await self.maintain(tenant, subject)
-        else:
-            await self.execute(tenant, subject)
+            return True
+        return await (self.maintain if kind == "maintain" else self.execute)(tenant, subject)
+
+    def left_alone(self) -> list[UUID]:
+        now = time.monotonic()
+        for repository in [one for one, until in self.busy.items() if until < now]:
+            del self.busy[repository]
+        return list(self.busy)
 
 
 async def _executor(settings: Settings, sealer: Sealer | None, tell: Tell, step: Step) -> None:
@@ -217,9 +236,10 @@ async def _executor(settings: Settings, sealer: Sealer | None, tell: Tell, step:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     try:
-        await _recover(database, work.execute, storage)
+        recovered = False
         while not stop.is_set():
             with suppress(Refusal, OSError):
+                recovered = recovered or await _recover(database, work.execute, storage)
                 await _serve(work, stop)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), POLL_SECONDS)
@@ -227,7 +247,7 @@ async def _executor(settings: Settings, sealer: Sealer | None, tell: Tell, step:
         await database.close()
 
 
-async def _recover(database: Database, execute: Execute, storage: Storage) -> None:
+async def _recover(database: Database, execute: Execute, storage: Storage) -> bool:
     """At the start: every repository whose last writer did not clear its mark, or, as a mark can be lost with the
     power, that has a proposal in work.
     """
@@ -238,6 +258,7 @@ async def _recover(database: Database, execute: Execute, storage: Storage) -> No
             await execute.recover(tenant, repository)
         except Exception:
             log.exception("could not recover repository %s", repository)
+    return True
 
 
 async def _serve(work: _Work, stop: asyncio.Event) -> None:
@@ -257,11 +278,12 @@ async def _serve(work: _Work, stop: asyncio.Event) -> None:
 async def _one(work: _Work) -> bool:
     """Claim one piece of work and do it. False where nothing is due."""
     async with work.database.directory() as tx:
-        claimed = (await tx.execute(CLAIM, {"seconds": CLAIM_SECONDS})).one_or_none()
+        claimed = (await tx.execute(CLAIM, {"seconds": CLAIM_SECONDS, "busy": work.left_alone()})).one_or_none()
     if claimed is None:
         return False
     try:
-        await work.do(claimed.kind, claimed.tenant, claimed.subject)
+        if not await work.do(claimed.kind, claimed.tenant, claimed.subject):
+            work.busy[claimed.repository] = time.monotonic() + BUSY_SECONDS
     except Exception:
         log.exception("work %s on %s failed; it will be tried again", claimed.kind, claimed.subject)
     return True

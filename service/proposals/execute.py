@@ -11,7 +11,7 @@ A crash anywhere leaves the row `executing` (or `approved`) and perhaps a marker
 
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -29,13 +29,13 @@ from service.proposals.states import LostRace, move
 from service.repositories.lease import LeaseBusy
 from service.repositories.objects import Staged, decode
 from service.repositories.placement import Place
-from service.repositories.refs import LockHeld, RefConflict, RefMoved
+from service.repositories.refs import BrokenRef, LockHeld, RefConflict, RefMoved
 from service.writer.intent import Intent, marker_ref, seal
 from service.writer.keys import open_key
 from service.writer.ports import Lease, Repository
 from service.writer.provenance import Trailers, committer_email
 from service.writer.push import Journal, finish, read_journal
-from service.writer.reconcile import Fate, reconcile
+from service.writer.reconcile import STRANGERS, Fate, reconcile
 from service.writer.write import ManifestDiffers, Step, write
 
 log = logging.getLogger("placet.writer")
@@ -43,9 +43,11 @@ ATTEMPTS_MOST = 5
 """How often an execution may end without a word, before it is given up."""
 WAIT_SECONDS = 86_400
 """For how long a proposal waits for a disk that refuses, before it is given up."""
-LEASE_SECONDS = 2.0
+LEASE_SECONDS = 0.5
+BUSY_SECONDS = 0.5
+"""After how long a proposal whose repository is busy is looked at again."""
 ALARM_SECONDS = 3_600
-HELD = b"held"
+HELD, REFUSED = b"held", b"refused"
 # Why an approved proposal fails: a right that it hung on is gone.
 RIGHT_GONE = frozenset({Code.FORBIDDEN, Code.PROPOSALS_OFF, Code.POLICY_DENIED, Code.NOT_FOUND})
 # What only the operator can mend; the sentence says so, to whoever reads it.
@@ -99,18 +101,24 @@ class Execute:
             return True
         try:
             suspect = job.state == "executing"  # a mark can be lost with the power
-            async with self.lease(tenant, job.repository, job.place, suspect=suspect) as lease:
-                ended = await self._run(job)
+            async with self.lease(tenant, job.repository, job.place, suspect=suspect, but=proposal_id) as lease:
+                ended = await self._run(job, lease)
                 if ended:
                     lease.clear()
                 return ended
         except LeaseBusy:
+            return await self._later(job, BUSY_SECONDS)
+        except BrokenRef as error:
+            await self._alarm(job, f"{error} is no ref")
             return False
         except OSError as error:
             log.warning("the disk refuses %s, which waits: %s", proposal_id, error)
-            async with self.store.bound(tenant) as tx:
-                await tx.postpone(proposal_id)
-            return False
+            return await self._later(job)
+
+    async def _later(self, job: _Job, seconds: float | None = None) -> bool:
+        async with self.store.bound(job.tenant) as tx:
+            await tx.postpone(job.proposal, seconds)
+        return False
 
     async def recover(self, tenant: UUID, repository_id: UUID) -> bool:
         """Finish what a dead holder of this repository's lease left. False: another process holds it."""
@@ -140,6 +148,7 @@ class Execute:
         seconds: float = LEASE_SECONDS,
         *,
         suspect: bool = False,
+        but: UUID | None = None,
     ) -> AsyncIterator[Lease]:
         """Hold a repository's lease, after its recovery where the mark of the last holder is still there.
 
@@ -151,6 +160,7 @@ class Execute:
             place: where it lies.
             seconds: how long to wait for another holder.
             suspect: whether to recover without a mark too.
+            but: the proposal that the caller brings to its end himself.
 
         Raises:
             LeaseBusy: another process holds it.
@@ -162,14 +172,14 @@ class Execute:
             try:
                 mark = lease.read()
                 if mark or suspect:
-                    await self._recover(tenant, repository_id, place, mark)
-                lease.mark(HELD)
+                    await self._recover(tenant, repository_id, place, mark, but)
+                lease.mark(REFUSED if mark == REFUSED else HELD)
                 self.step("leased")
                 yield lease
             finally:
                 self.holding(False)
 
-    async def _recover(self, tenant: UUID, repository_id: UUID, place: Place, mark: bytes) -> None:
+    async def _recover(self, tenant: UUID, repository_id: UUID, place: Place, mark: bytes, but: UUID | None) -> None:
         git = self.open(place.path)
         removed = git.remove_leftovers()
         if removed:
@@ -179,7 +189,9 @@ class Execute:
         async with self.store.bound(tenant) as tx:
             left = await tx.executing(repository_id)
         for proposal_id in left:
-            await self._finish(_Job(tenant, proposal_id, "executing", repository_id, place, git))
+            if proposal_id != but:
+                job = _Job(tenant, proposal_id, "executing", repository_id, place, git)
+                await self._finish(job, refused=mark == REFUSED)
 
     async def _finish_push(self, tenant: UUID, repository_id: UUID, git: Repository, journal: Journal) -> None:
         async with self.store.bound(tenant) as tx:
@@ -187,22 +199,23 @@ class Execute:
                 return  # a mark that was taken away came back when the power went
         try:
             finish(git, journal)
-        except RefMoved as error:
+        except STRANGERS as error:
             log.critical("alarm: push %s in %s: %s", journal.id, repository_id, error)
             async with self.store.bound(tenant) as tx:
                 tx.append(system(tenant), "writer.alarm", str(journal.id), why=str(error))
         else:
             await record_push(self.store, tenant, repository_id, journal)
 
-    async def _run(self, job: _Job) -> bool:
+    async def _run(self, job: _Job, lease: Lease) -> bool:
         # The marker is looked up for every proposal: a restored database may be older than Git.
-        if job.git.read_ref(marker_ref(job.proposal)) != NULL:
-            return await self._finish(job)
+        if job.state == "executing" or job.git.read_ref(marker_ref(job.proposal)) != NULL:
+            return await self._finish(job, refused=lease.read() == REFUSED)
+        lease.mark(HELD)
         ready = await self.store.repeat(job.tenant, lambda tx: self._intend(tx, job))
         self.step("intended")
-        return ready is None or await self._write(job, ready)
+        return ready is None or await self._write(job, ready, lease)
 
-    async def _write(self, job: _Job, ready: _Ready) -> bool:
+    async def _write(self, job: _Job, ready: _Ready, lease: Lease) -> bool:
         stored = ready.approved.proposal
         try:
             write(
@@ -218,9 +231,12 @@ class Execute:
             return await self._end(job, "executing", "failed", _failure(why))
         except LockHeld as error:
             log.warning("could not write %s: somebody holds the lock of %s", job.proposal, error.ref)
+            lease.mark(REFUSED)
             return await self._refused(job)
         except OSError as error:
             log.warning("could not write %s: %s", job.proposal, error)
+            with suppress(OSError):
+                lease.mark(REFUSED)  # so that nothing counts as an attempt, should the database refuse as well
             if job.git.read_ref(marker_ref(job.proposal)) != NULL:
                 job.git.remove_leftovers()  # our own locks, past the commit point
             return await self._finish(job, refused=True)

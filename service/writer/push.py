@@ -106,7 +106,7 @@ def finish(repository: Repository, journal: Journal) -> None:
     """Roll forward what a dead holder had journaled. Leftover locks are removed before.
 
     Raises:
-        RefMoved: somebody without the lease moved a ref; nothing moved.
+        RefMoved, RefConflict, BrokenRef: somebody without the lease had a hand in it; nothing moved.
         OSError: the disk refused; to be tried again.
     """
     roll_forward(repository, None, journal.moves, lambda _move, _head: False)

@@ -6,9 +6,12 @@ from enum import Enum
 from service.contract.data import NULL, Oid
 from service.contract.plan import MoveRef
 from service.repositories.objects import Staged
-from service.repositories.refs import BrokenRef, RefMoved
+from service.repositories.refs import BrokenRef, RefConflict, RefMoved
 from service.writer.intent import Intent
 from service.writer.ports import Repository
+
+STRANGERS = (RefMoved, RefConflict, BrokenRef)
+"""What only somebody without the lease can have done to the refs of something that is past its commit point."""
 
 
 class Fate(Enum):
@@ -41,7 +44,7 @@ def reconcile(repository: Repository, objects: Sequence[Staged], intent: Intent)
     repository.write_pack([*objects, *intent.commits])
     try:
         roll_forward(repository, intent.marker, intent.moves, landed)
-    except (RefMoved, BrokenRef):
+    except STRANGERS:
         return Fate.ALARM
     return Fate.LANDED
 
@@ -67,7 +70,7 @@ def roll_forward(
         The moves that were still to be made, and are made now.
 
     Raises:
-        RefMoved, BrokenRef: a ref is where nobody can have moved it; nothing moved.
+        RefMoved, RefConflict, BrokenRef: a ref is what nobody with the lease made of it; nothing moved.
         LockHeld: somebody without the lease has a lock.
         OSError: the disk refused.
     """

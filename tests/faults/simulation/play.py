@@ -156,6 +156,7 @@ class Play:
         while True:
             claimed = self.server.claim()
             if claimed is None:
+                self.schedule.point()  # what is due may be held by somebody
                 self.schedule.wait_for(self.server.due, 1 + self.server.until_due())
                 continue
             kind, subject = claimed
