@@ -15,7 +15,7 @@ from tests.stage import Stage
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 ERRORS = {
-    **dict.fromkeys(("write", "fsync"), ("ENOSPC", "EIO")),
+    **dict.fromkeys(("write", "pwrite64", "fsync"), ("ENOSPC", "EIO")),
     **dict.fromkeys(("rename", "mkdir", "link", "ftruncate"), ("ENOSPC", "EIO", "EROFS")),
     **dict.fromkeys(("unlink", "rmdir"), ("EIO", "EROFS")),
 }

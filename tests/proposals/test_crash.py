@@ -5,11 +5,15 @@ from sqlalchemy import func, select, text
 
 from service.grants.manage import change_state
 from service.grants.tables import connection
+from service.kit.actor import system
 from service.ledger.tables import ledger_entry
-from service.proposals.execute import LEASE_SECONDS
-from service.proposals.tables import proposal, work_queue
+from service.proposals.execute import ATTEMPTS_MOST, LEASE_SECONDS
+from service.proposals.tables import intent, proposal, work_queue
 from service.repositories.lease import Lease
-from tests.stage import House, git
+from service.writer.keys import rotate_key
+from service.writer.tables import signing_key
+from tests.stage import SEALER, House, git
+from tests.verifying import holds
 
 pytestmark = pytest.mark.anyio
 
@@ -51,6 +55,82 @@ async def test_a_marker_that_somebody_else_made_moves_nothing_and_raises_the_ala
         later = select(func.count()).select_from(work_queue).where(due, work_queue.c.kind == "execute")
         assert await tx.scalar(later.where(work_queue.c.tenant == house.tenant)) == 1
     assert "writer.alarm" in kinds
+
+
+async def alarms(house: House) -> int:
+    async with house.stage.owner_db.bound(house.tenant) as tx:
+        mine = select(func.count()).select_from(ledger_entry).where(ledger_entry.c.kind == "writer.alarm")
+        return int(await tx.scalar(mine))
+
+
+@pytest.mark.parametrize("how", ["symbolic", "rubbish"])
+async def test_a_branch_that_a_stranger_made_no_branch_is_an_alarm_and_moves_nothing(house: House, how: str) -> None:
+    shown = await house.propose()
+    await house.decide(shown)
+    git(house.path, "update-ref", "refs/heads/two", house.head())
+    if how == "symbolic":
+        git(house.path, "symbolic-ref", "refs/heads/main", "refs/heads/two")
+    else:
+        (house.path / "refs/heads/main").write_text("rubbish\n")
+    assert not await house.execute(shown)
+    assert await alarms(house) == 1
+    assert (await house.read(shown))["status"] in {"approved", "executing"}
+    git(house.path, "symbolic-ref", "--delete", "refs/heads/main") if how == "symbolic" else None
+    (house.path / "refs/heads/main").write_text(git(house.path, "rev-parse", "refs/heads/two").decode())
+    while not await house.execute(shown):
+        pass
+    assert (await house.read(shown))["status"] == "executed"
+
+
+async def test_an_alarm_is_told_once_each_time(house: House) -> None:
+    shown = await house.propose()
+    await house.decide(shown)
+    git(house.path, "update-ref", f"refs/proposals/{shown['proposal_id']}", house.head())
+    for _ in range(3):
+        await house.execute(shown)
+    assert await alarms(house) == 3
+
+
+class Crash(BaseException):
+    """The end of a process, as far as a step can make it."""
+
+
+def crash(name: str) -> None:
+    if name == "packed":
+        raise Crash
+
+
+async def test_what_dies_five_times_over_a_proposal_gives_it_up_and_says_why(house: House) -> None:
+    shown = await house.propose()
+    await house.decide(shown)
+    before = house.head()
+    crashes = 0
+    while (await house.read(shown))["status"] in {"approved", "executing"}:
+        assert crashes < ATTEMPTS_MOST + 1
+        try:
+            await house.execute(shown, crash)
+        except Crash:
+            crashes += 1
+    found = await house.read(shown)
+    assert (found["status"], found["outcome"]["code"], crashes) == ("failed", "could_not_write", ATTEMPTS_MOST)
+    assert "operator" in found["outcome"]["message"]
+    assert house.head() == before
+
+
+async def test_an_intent_that_is_made_again_names_the_key_that_signs_it(house: House) -> None:
+    await house.sign()
+    shown = await house.propose()
+    await house.decide(shown)
+    with pytest.raises(Crash):
+        await house.execute(shown, crash)
+    async with house.stage.owner_db.bound(house.tenant) as tx:
+        await rotate_key(tx, system(house.tenant), SEALER)
+        live = await tx.scalar(select(signing_key.c.id).where(signing_key.c.state == "live"))
+    while not await house.execute(shown):
+        pass
+    async with house.stage.owner_db.bound(house.tenant) as tx:
+        assert await tx.scalar(select(intent.c.signing_key)) == live
+    assert holds(house.path, house.head(), await house.signers())
 
 
 async def test_a_database_older_than_git_believes_the_commit_that_speaks_of_its_proposal(house: House) -> None:

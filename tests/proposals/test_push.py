@@ -173,20 +173,28 @@ async def test_a_journal_that_comes_back_with_the_power_is_not_pushed_again(hous
     assert (await recorded(house))[1] == known[1]
 
 
-async def test_a_strangers_hand_after_the_crash_moves_nothing_and_raises_the_alarm(house: House) -> None:
+@pytest.mark.parametrize("how", ["moved", "in the way", "rubbish"])
+async def test_a_strangers_hand_after_the_crash_moves_nothing_raises_the_alarm_and_holds_up_nobody(
+    house: House, how: str
+) -> None:
     journal = Journal(UUID(int=8), "owner:1", tuple(forward(house)))
     killed(house.path, journal, "push journaled")
     for lock in house.path.rglob("*.lock"):
         lock.unlink()
-    stranger = commit(house, house.head(), "By hand")
-    git(house.path, "update-ref", MAIN, stranger)
+    if how == "moved":
+        git(house.path, "update-ref", MAIN, commit(house, house.head(), "By hand"))
+    elif how == "in the way":
+        git(house.path, "update-ref", f"{NEXT}/below", house.head())
+    else:
+        (house.path / NEXT).write_text("rubbish\n")
     shown = await house.propose()
     await house.decide(shown)
-    await house.execute(shown)
-    assert NEXT not in refs(house)
+    assert await house.execute(shown)
+    assert (await house.read(shown))["status"] == "executed"
+    assert refs(house).get(NEXT) != journal.moves[1].new
     async with house.stage.owner_db.bound(house.tenant) as tx:
         kinds = (await tx.execute(select(ledger_entry.c.kind))).scalars().all()
-    assert "writer.alarm" in kinds
+    assert kinds.count("writer.alarm") == 1
 
 
 def test_a_torn_journal_is_none() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from service.repositories import lease
 from service.repositories.git import Call, run, started
 from service.repositories.lease import Lease, LeaseBusy, lease_file
 
@@ -62,3 +63,15 @@ def test_the_mark_outlives_its_holder_and_a_shorter_one_replaces_it(repository: 
     with Lease.acquire(repository, 0) as lease:
         assert lease.read() == b""
     run(Call(repository, ("rev-parse", "--is-bare-repository"), seconds=10))
+
+
+def test_the_first_holder_flushes_the_folder_that_the_lease_is_in(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease_file(repository).unlink(missing_ok=True)
+    flushed: list[Path] = []
+    monkeypatch.setattr(lease, "flush", flushed.append)
+    for _ in range(2):
+        with Lease.acquire(repository, 0):
+            pass
+    assert flushed == [repository.parent]

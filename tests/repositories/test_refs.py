@@ -12,6 +12,7 @@ import pytest
 
 from service.contract.data import NULL, Oid
 from service.contract.plan import MoveRef
+from service.repositories import refs
 from service.repositories.bare import BareRepository
 from service.repositories.packed import Packed, packed
 from service.repositories.refs import (
@@ -442,3 +443,14 @@ def test_of_two_processes_that_move_one_branch_at_once_exactly_one_does(base: Ba
         assert len(list_refs(base.path, "refs/proposals/")) == number // 2 + 1
         assert _locks(base.path) == []
         _run(RefTransaction(base.path, None, (_move(MAIN, base.new, base.old),)))
+
+
+def test_a_deletion_flushes_packed_refs_and_the_folder_it_took_the_file_from(
+    base: Base, git: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(base.path, "pack-refs", "--all")
+    git(base.path, "update-ref", "refs/heads/other", base.old)
+    flushed: list[str] = []
+    monkeypatch.setattr(refs, "flush", lambda path: flushed.append(os.path.relpath(path, base.path)))
+    _run(RefTransaction(base.path, (MARKER, base.old), (_move("refs/heads/other", base.old, NULL),)))
+    assert flushed[-2:] == [".", "refs/heads"]
