@@ -4,7 +4,7 @@ UV_VERSION := 0.13.9
 VENV := .venv
 READY := $(VENV)/.ready
 RUN := $(VENV)/bin
-WORKERS ?= 2
+WORKERS ?= 3
 ARGS ?=
 
 .DEFAULT_GOAL := help

@@ -46,7 +46,8 @@ CLAIM_SECONDS = 3
 POLL_SECONDS = 1.0
 BUSY_SECONDS = 0.5
 """For how long a repository that somebody else holds is left alone, so that the others go on."""
-QUICK_SECONDS = 1.0
+QUICK_SECONDS = 0.2
+"""Who dies within this time of his birth is followed only after as long again."""
 TAKEN, MAINTAINS, GIVEN = b"+", b"m", b"-"
 PR_SET_PDEATHSIG = 1
 Tell = Callable[[bytes], None]

@@ -27,14 +27,14 @@ async def begin(place: Place, url: str, issuer: str) -> Ready:
         if sealer is None:
             raise UpRefused("keys_secret_missing", f"There is no keys-secret in {place.data_dir}.")
         await first_start(database, storage, sealer)
-        await _check_keys(database, sealer, place)
         found = await find_first(database, storage)
+        if found and not found.path.is_dir():
+            message = f"The database belongs to another data directory: its repositories are not in {place.data_dir}."
+            raise UpRefused("wrong_data_dir", message)
+        await _check_keys(database, sealer, place)
         link = await link_for(database, found.owner, issuer) if found else None
     finally:
         await database.close()
-    if found and not found.path.is_dir():
-        message = f"The database belongs to another data directory: its repositories are not in {place.data_dir}."
-        raise UpRefused("wrong_data_dir", message)
     return Ready(
         mcp_url=f"{issuer}/mcp",
         issuer=issuer,
