@@ -209,7 +209,10 @@ class Execute:
     async def _run(self, job: _Job, lease: Lease) -> bool:
         # The marker is looked up for every proposal: a restored database may be older than Git.
         if job.state == "executing" or job.git.read_ref(marker_ref(job.proposal)) != NULL:
-            return await self._finish(job, refused=lease.read() == REFUSED)
+            refused = lease.read() == REFUSED
+            ended = await self._finish(job, refused=refused)
+            if ended or refused:
+                return ended
         lease.mark(HELD)
         ready = await self.store.repeat(job.tenant, lambda tx: self._intend(tx, job))
         self.step("intended")
@@ -257,9 +260,11 @@ class Execute:
             await self._landed(job, state, stored.intent, recovered=True)
         elif fate is Fate.ALARM:
             await self._alarm(job, "the marker or a ref is not what the intent says")
+        elif state != "executing":
+            return state != "approved"  # somebody else has given it back since it was claimed: it is asked again
         elif refused:
             return await self._refused(job)
-        elif state == "executing":
+        else:
             return await self._again(job, stored.attempts)
         return True
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio.to_thread
@@ -75,9 +76,16 @@ async def test_an_executor_that_dies_leaves_its_parent_no_descriptor(database_ur
         for _ in range(2):
             os.kill(executor.pid, signal.SIGKILL)
             executor = await anyio.to_thread.run_sync(first_child, writer, executor)
-        assert writer.num_fds() == before
+        await anyio.to_thread.run_sync(until, lambda: writer.num_fds() == before)
     finally:
         end(pid)
+
+
+def until(so: Callable[[], bool]) -> None:
+    limit = time.monotonic() + PATIENCE_SECONDS
+    while not so():
+        assert time.monotonic() < limit
+        os.sched_yield()
 
 
 def first_child(parent: psutil.Process, before: psutil.Process | None = None) -> psutil.Process:
