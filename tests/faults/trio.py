@@ -65,7 +65,8 @@ class Trio:
             self.start(victim)
         else:
             parent = self.server.pid if victim == "backend" else self.pids["writer"]
-            _kill(chance.choice(_children(parent) or [parent]))
+            if children := _children(parent):  # between two of its lives it has none
+                _kill(chance.choice(children))
 
     def last_words(self) -> str:
         """The ends of what its processes said; of tracebacks, how they begin and how they end."""
