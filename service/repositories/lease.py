@@ -5,6 +5,7 @@ the process, so it ends only when every process that has the descriptor (git chi
 for that reason it is never unlocked, only closed.
 """
 
+import errno
 import fcntl
 import os
 import time
@@ -63,10 +64,12 @@ class Lease:
 
         Raises:
             ValueError: it has more than MARK_MOST bytes, or a NUL.
+            OSError: the disk has no room for all of it.
         """
         if len(text) > MARK_MOST or CLEAR in text:
             raise ValueError("no mark")
-        os.pwrite(self.fd, text + CLEAR, 0)
+        if os.pwrite(self.fd, text + CLEAR, 0) != len(text) + len(CLEAR):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if lasting:
             os.fsync(self.fd)
 

@@ -1,5 +1,8 @@
 """The lease ends only with the last process that holds it."""
 
+import os
+import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -75,3 +78,16 @@ def test_the_first_holder_flushes_the_folder_that_the_lease_is_in(
         with Lease.acquire(repository, 0):
             pass
     assert flushed == [repository.parent]
+
+
+def test_a_mark_that_finds_no_room_for_all_of_it_is_refused(repository: Path) -> None:
+    with Lease.acquire(repository, 0) as held:
+        if (child := os.fork()) == 0:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))  # what is beyond is not written, as on a full disk
+            try:
+                held.mark(b"longer than ten bytes", lasting=True)
+            except OSError:
+                os._exit(0)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
