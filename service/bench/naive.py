@@ -13,7 +13,7 @@ from uuid import UUID
 from service.contract.data import Oid
 from service.proposals.decide import wanted
 from service.proposals.execute import Execute
-from service.proposals.planning import load_plan
+from service.proposals.planning import load_manifests, load_plan
 from service.proposals.ports import Approved, Cause, Tx
 from service.repositories.durable import flush, write_new
 from service.repositories.objects import decode
@@ -39,8 +39,9 @@ class NaiveExecute(Execute):
                 return True
             stored = approved.proposal
             standing = await tx.stand(stored.connection, stored.repository, approved.approver)
-            standing.check(wanted(stored.plan, stored.manifest))
-        move = load_plan(stored.plan).effects[0]
+            plan = load_plan(stored.plan)
+            standing.check(wanted(plan, load_manifests(stored.manifest)))
+        move = plan.effects[0]
         commit = commit_naively(job.place.path, approved, int(time.time()), self.step)
         if commit is None:
             stale = {"code": "stale", "ref": move.ref, "head": job.git.read_ref(move.ref)}

@@ -1,6 +1,6 @@
 """Decide: one owner's yes or no, bound to what he was shown, and everything checked again at that moment."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -9,7 +9,7 @@ from uuid import UUID
 from service.contract.answers import State
 from service.contract.data import Json
 from service.contract.names import check_text
-from service.contract.plan import Pin
+from service.contract.plan import Manifest, Pin, Plan
 from service.grants.policy import Wanted
 from service.grants.standing import Standing
 from service.kit.actor import system
@@ -135,7 +135,7 @@ class Decide:
         if said.verdict == "decline":
             return await _decline(tx, who, stored, standing, said)
         _check_acknowledged(stored, said)
-        standing.check(wanted(stored.plan, stored.manifest))
+        standing.check(wanted(load_plan(stored.plan), load_manifests(stored.manifest)))
         return await self._approve(tx, who, stored, standing, said)
 
     async def _approve(self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> Decided:
@@ -191,9 +191,8 @@ def _check_acknowledged(stored: Stored, said: Verdicts) -> None:
         raise Refusal(Code.WARNINGS_OPEN, f"{len(missing)} warnings are not acknowledged.", warnings=missing)
 
 
-def wanted(plan_text: str, manifest_text: str) -> Wanted:
-    """What a stored proposal touches, from its plan and manifest."""
-    plan, reviewed = load_plan(plan_text), load_manifests(manifest_text)
+def wanted(plan: Plan, reviewed: Sequence[Manifest]) -> Wanted:
+    """What a proposal touches, from its plan and manifest."""
     paths = sorted({line.path for manifest in reviewed for line in manifest.lines})
     return Wanted(plan.kinds, tuple(effect.ref for effect in plan.effects), tuple(paths))
 

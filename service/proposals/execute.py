@@ -18,16 +18,17 @@ from uuid import UUID
 
 from service.contract.answers import State
 from service.contract.data import NULL, Json
+from service.contract.plan import Manifest, Plan
 from service.kit.actor import system
 from service.kit.errors import Code, Refusal
 from service.kit.sealed import Sealer
 from service.proposals.decide import stale_outcome, wanted
 from service.proposals.planning import broken_pin, load_manifests, load_pins, load_plan
-from service.proposals.ports import Approved, Cause, Change, Store, Tx
+from service.proposals.ports import Cause, Change, Store, Tx
 from service.proposals.push import push_cause, record_push
 from service.proposals.states import LostRace, move
 from service.repositories.lease import LeaseBusy
-from service.repositories.objects import Staged, decode
+from service.repositories.objects import Damaged, decode
 from service.repositories.placement import Place
 from service.repositories.refs import BrokenRef, LockHeld, RefConflict, RefMoved
 from service.writer.intent import Intent, marker_ref, seal
@@ -71,8 +72,9 @@ class _Job:
 class _Ready:
     """A proposal past the point of no return, with what will be written."""
 
-    approved: Approved
-    objects: tuple[Staged, ...]
+    objects: bytes
+    plan: Plan
+    reviewed: tuple[Manifest, ...]
     intent: Intent
 
 
@@ -219,16 +221,13 @@ class Execute:
         return ready is None or await self._write(job, ready, lease)
 
     async def _write(self, job: _Job, ready: _Ready, lease: Lease) -> bool:
-        stored = ready.approved.proposal
         try:
-            write(
-                job.git, load_plan(stored.plan), load_manifests(stored.manifest), ready.objects, ready.intent, self.step
-            )
+            write(job.git, ready.plan, ready.reviewed, decode(ready.objects), ready.intent, self.step)
         except (RefMoved, RefConflict) as error:
             head = error.head if isinstance(error, RefMoved) else NULL
             outcome = {"code": "stale", "ref": error.ref, "head": head}
             return await self._end(job, "executing", "stale", outcome)
-        except ManifestDiffers:
+        except (ManifestDiffers, Damaged):
             log.critical("alarm: proposal %s: what would be written is not what was reviewed", job.proposal)
             why = Refusal(Code.MANIFEST_DIFFERS, "What would be written is not what was reviewed.")
             return await self._end(job, "executing", "failed", _failure(why))
@@ -313,9 +312,10 @@ class Execute:
         if approved is None:
             return None
         stored = approved.proposal
+        plan, reviewed = load_plan(stored.plan), load_manifests(stored.manifest)
         try:
             standing = await tx.stand(stored.connection, stored.repository, approved.approver, lock=True)
-            standing.check(wanted(stored.plan, stored.manifest))
+            standing.check(wanted(plan, reviewed))
             standing.check_decider(approved.approver)
             signer = open_key(tx.tenant, await tx.live_key(), self.sealer) if standing.sign_commits else None
         except Refusal as refusal:
@@ -330,13 +330,13 @@ class Execute:
             await self._close(tx, job, "approved", "stale", stale_outcome(*broken))
             return None
         trailers = Trailers(job.proposal, committer_email(approved.committer), stored.connection, stored.digest)
-        sealed = seal(load_plan(stored.plan), approved.committer, trailers, signer)
+        sealed = seal(plan, approved.committer, trailers, signer)
         await tx.store_intent(job.proposal, job.place.epoch, sealed, signer.id if signer else None)
         if signer is not None:
             key = {"signing_key": str(signer.id), "fingerprint": signer.fingerprint}
             tx.append(system(tx.tenant), "proposal.signed", str(job.proposal), **key)
         await move(tx, system(tx.tenant), Change(job.proposal, "approved", "executing"))
-        return _Ready(approved, decode(approved.objects), sealed)
+        return _Ready(approved.objects, plan, reviewed, sealed)
 
     async def _landed(self, job: _Job, source: State, what: Intent, *, recovered: bool) -> None:
         slow = job.git.wants_maintenance()

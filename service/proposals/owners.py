@@ -291,7 +291,9 @@ async def _hindrance(tx: Bound, row: Row[Any]) -> Refusal | None:
     if row.state != "pending":
         return None
     try:
-        (await stand(tx, row.connection, row.repository)).check(wanted(row.plan, row.manifest))
+        (await stand(tx, row.connection, row.repository)).check(
+            wanted(load_plan(row.plan), load_manifests(row.manifest))
+        )
     except Refusal as refusal:
         return refusal
     return None

@@ -73,6 +73,7 @@ _WORK = (
     .where(_WHICH)
 )
 _RECORD = insert(decision)
+_RECORD_MOVE = insert(ref_move).on_conflict_do_nothing()
 _QUEUE = insert(work_queue).returning(func.pg_notify(WORK, bindparam("told", type_=Text)))
 _FORGET = delete(work_queue).where(
     work_queue.c.kind == func.any(bindparam("kinds", type_=ARRAY(Text))),
@@ -241,11 +242,11 @@ class ProposalTx:
     async def record_moves(self, cause: Cause, repository_id: UUID, moves: Sequence[MoveRef]) -> bool:
         proposal_id = cause.id if cause.proposal else None
         same = {"tenant": self.tenant, "repository": repository_id, "actor": cause.actor, "proposal": proposal_id}
-        rows = [
-            {**same, "id": uuid5(cause.id, one.ref), "ref": one.ref, "old": one.old, "new": one.new} for one in moves
-        ]
-        stored = insert(ref_move).values(rows).on_conflict_do_nothing()
-        return bool((await self.bound.execute(stored)).rowcount)
+        stored = 0
+        for one in moves:
+            row = {**same, "id": uuid5(cause.id, one.ref), "ref": one.ref, "old": one.old, "new": one.new}
+            stored += (await self.bound.execute(_RECORD_MOVE, row)).rowcount
+        return stored > 0
 
     async def recorded(self, cause: Cause, moves: Sequence[MoveRef]) -> bool:
         ids = [uuid5(cause.id, one.ref) for one in moves]

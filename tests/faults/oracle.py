@@ -288,7 +288,7 @@ class _Case:
                 _change_clauses(clauses, entry.kind, details)
         yield from (f"it was executed though {of} of {on} had gone before" for (on, of), lost in gone.items() if lost)
         try:
-            check_policy(sorted(clauses, key=str), wanted(self.row.plan, self.row.manifest))
+            check_policy(sorted(clauses, key=str), wanted(load_plan(self.row.plan), load_manifests(self.row.manifest)))
         except Refusal as refusal:
             yield f"it was executed against its policy: {refusal}"
 

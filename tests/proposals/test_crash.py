@@ -117,6 +117,18 @@ async def test_what_dies_five_times_over_a_proposal_gives_it_up_and_says_why(hou
     assert house.head() == before
 
 
+async def test_staged_objects_that_do_not_read_back_are_never_written(house: House) -> None:
+    shown = await house.propose()
+    await house.decide(shown)
+    before = house.head()
+    async with house.stage.owner_db.bound(house.tenant) as tx:
+        await tx.execute(text("UPDATE staging SET objects = overlay(objects placing '\\\\x00'::bytea from 40)"))
+    assert await house.execute(shown)
+    found = await house.read(shown)
+    assert (found["status"], found["outcome"]["code"]) == ("failed", "manifest_differs")
+    assert house.head() == before
+
+
 async def test_an_intent_that_is_made_again_names_the_key_that_signs_it(house: House) -> None:
     await house.sign()
     shown = await house.propose()
