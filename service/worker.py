@@ -233,7 +233,7 @@ async def _executor(settings: Settings, sealer: Sealer | None, tell: Tell, step:
     def executing(taken_as: bytes) -> Execute:
         return Execute(store, BareRepository, lambda taken: tell(taken_as if taken else GIVEN), step, sealer)
 
-    work = _Work(database, store, executing(TAKEN), Maintain(database, storage, executing(MAINTAINS).lease, step))
+    work = _Work(database, store, executing(TAKEN), Maintain(store, executing(MAINTAINS).lease, step))
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     try:

@@ -8,24 +8,23 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, delete, func, update
 from sqlalchemy.dialects.postgresql import insert
 
-from service.kit.database import Database, Directory
+from service.kit.database import Directory
 from service.kit.errors import Code, Refusal
+from service.proposals.ports import Kind, Store
 from service.proposals.states import WORK
 from service.proposals.tables import work_queue
 from service.repositories.git import GitFailed
 from service.repositories.lease import LeaseBusy
 from service.repositories.maintenance import Maintenance, Step
-from service.repositories.placement import Place, Storage
+from service.repositories.placement import Place
 from service.writer.ports import Lease
 
 log = logging.getLogger("placet.maintenance")
-KIND = "maintain"
+KIND: Kind = "maintain"
 LEASE_SECONDS = 0.1
 SECONDS_MOST = 100
 _BEGUN = b"maintenance has begun"
@@ -44,34 +43,34 @@ class Maintain:
     """The maintenance that one writer process does.
 
     Attributes:
-        database: as the role `placet_writer`.
+        store: as the role `placet_writer`.
         lease: takes a repository's lease, after recovery where its mark is still there, for a block; waits as long
             as the last argument says, in seconds. The worker hears that it is held for maintenance.
         step: told the name of each step that was done.
     """
 
-    database: Database
-    storage: Storage
+    store: Store
     lease: Callable[[UUID, UUID, Place, float], AbstractAsyncContextManager[Lease]]
     step: Step
 
     async def __call__(self, tenant: UUID, repository_id: UUID) -> bool:
         """Maintain one repository. False: not now, ask again."""
         try:
-            async with self.database.bound(tenant) as tx:
-                place = await self.storage.place(tx, repository_id)
+            async with self.store.bound(tenant) as tx:
+                place = await tx.place(repository_id)
             await self._under_lease(tenant, repository_id, place)
         except LeaseBusy:
             return False
         except (GitFailed, OSError):
             log.exception("could not maintain %s; it is tried again in %d s", repository_id, LATER_SECONDS)
-            await self._postpone(tenant, repository_id)
+            async with self.store.bound(tenant) as tx:
+                await tx.postpone(repository_id, LATER_SECONDS, KIND)
             return False
         except Refusal as refusal:
             if refusal.code is not Code.NOT_FOUND:  # a repository that is gone wants nothing
                 raise
-        async with self.database.directory() as tx:
-            await tx.execute(delete(work_queue).where(_row(tenant, repository_id)))
+        async with self.store.bound(tenant) as tx:
+            await tx.forget(repository_id, KIND)
         return True
 
     async def _under_lease(self, tenant: UUID, repository_id: UUID, place: Place) -> None:
@@ -80,12 +79,3 @@ class Maintain:
             lease.mark(_BEGUN, lasting=True)  # no row in the database tells of what dies here
             Maintenance(place.path, lease.fd, SECONDS_MOST, self.step)()
             lease.clear()
-
-    async def _postpone(self, tenant: UUID, repository_id: UUID) -> None:
-        later = func.clock_timestamp() + timedelta(seconds=LATER_SECONDS)
-        async with self.database.directory() as tx:
-            await tx.execute(update(work_queue).where(_row(tenant, repository_id)).values(due=later))
-
-
-def _row(tenant: UUID, repository_id: UUID) -> ColumnElement[bool]:
-    return and_(work_queue.c.kind == KIND, work_queue.c.tenant == tenant, work_queue.c.subject == repository_id)

@@ -22,8 +22,8 @@ from service.writer.keys import LiveKey
 
 T = TypeVar("T")
 Verdict = Literal["approve", "decline"]
-Kind = Literal["execute", "expire"]
-"""What a worker may have to do with a proposal."""
+Kind = Literal["execute", "expire", "maintain"]
+"""What a worker may have to do: the first two with a proposal, the last with a repository."""
 
 
 @dataclass(frozen=True)
@@ -143,11 +143,11 @@ class Tx(Protocol):
     async def queue(self, proposal_id: UUID, repository_id: UUID) -> None:
         """Ask a writer to execute a proposal, and wake one when this commits."""
 
-    async def forget(self, proposal_id: UUID, *kinds: Kind) -> None:
-        """Take work on a proposal out of the queue."""
+    async def forget(self, subject: UUID, *kinds: Kind) -> None:
+        """Take work on a proposal or a repository out of the queue."""
 
-    async def postpone(self, proposal_id: UUID, seconds: float | None = None) -> None:
-        """Execute later: after so many seconds, or after a pause that grows with every claim, half a minute at most."""
+    async def postpone(self, subject: UUID, seconds: float | None = None, kind: Kind = "execute") -> None:
+        """Do it later: after so many seconds, or after a pause that grows with every claim, half a minute at most."""
 
     async def live_key(self) -> LiveKey | None:
         """The tenant's key that signs now; see `writer.keys`."""

@@ -196,14 +196,14 @@ class ProposalTx:
         row = {"kind": "execute", "tenant": self.tenant, "subject": proposal_id, "repository": repository_id}
         await self.bound.execute(_QUEUE, {**row, "told": str(proposal_id)})
 
-    async def forget(self, proposal_id: UUID, *kinds: Kind) -> None:
-        await self.bound.execute(_FORGET, {"which": proposal_id, "of": self.tenant, "kinds": list(kinds)})
+    async def forget(self, subject: UUID, *kinds: Kind) -> None:
+        await self.bound.execute(_FORGET, {"which": subject, "of": self.tenant, "kinds": list(kinds)})
 
-    async def postpone(self, proposal_id: UUID, seconds: float | None = None) -> None:
+    async def postpone(self, subject: UUID, seconds: float | None = None, kind: Kind = "execute") -> None:
         grown = func.least(PAUSE_MOST, func.power(2, func.least(work_queue.c.attempts, 10)))
         pause = func.make_interval(0, 0, 0, 0, 0, 0, grown) if seconds is None else timedelta(seconds=seconds)
         queued = work_queue.c
-        mine = (queued.kind == "execute") & (queued.tenant == self.tenant) & (queued.subject == proposal_id)
+        mine = (queued.kind == kind) & (queued.tenant == self.tenant) & (queued.subject == subject)
         later = update(work_queue).where(mine)
         await self.bound.execute(later.values(due=func.clock_timestamp() + pause))
 

@@ -40,7 +40,7 @@ def maintainer(house: House) -> Maintain:
     stage = house.stage
     store = ProposalStore(stage.writer_db, stage.storage)
     execute = Execute(store, BareRepository, lambda _taken: None, lambda _name: None, SEALER)
-    return Maintain(stage.writer_db, stage.storage, execute.lease, lambda _name: None)
+    return Maintain(store, execute.lease, lambda _name: None)
 
 
 async def ask(house: House) -> None:

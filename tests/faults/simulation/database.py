@@ -333,12 +333,12 @@ class PlayedTx:
             self.hold("queue", kind, proposal_id)
             self.gone.add(("queue", kind, proposal_id))
 
-    async def postpone(self, proposal_id: UUID, seconds: float | None = None) -> None:
-        self.hold("queue", "execute", proposal_id)
-        row = self.get("queue", "execute", proposal_id)
+    async def postpone(self, proposal_id: UUID, seconds: float | None = None, kind: Kind = "execute") -> None:
+        self.hold("queue", kind, proposal_id)
+        row = self.get("queue", kind, proposal_id)
         if row is not None:
             pause = min(PAUSE_MOST, 2.0 ** min(row.attempts, 10)) if seconds is None else seconds
-            self.put(("queue", "execute", proposal_id), replace(row, due=self.server.clock() + pause))
+            self.put(("queue", kind, proposal_id), replace(row, due=self.server.clock() + pause))
 
     async def maintain(self, _repository_id: UUID) -> None:
         self.statement()
