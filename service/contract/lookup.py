@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field
 
 from service.contract.data import Json, Oid
-from service.contract.names import READ_PATH_BYTES, REF_BYTES, check_existing_ref, check_read_path
+from service.contract.names import QUOTED, READ_PATH_BYTES, REF_BYTES, check_existing_ref, check_read_path
 from service.contract.ports import Answer, Snapshot
 from service.kit.errors import Code, Refusal
 
@@ -18,7 +18,6 @@ KINDS: Final[dict[int, Kind]] = {0o100000: "file", 0o040000: "directory", 0o1200
 _OID: Final = re.compile(r"[0-9a-f]{40}")
 _HEADS: Final = "refs/heads/"
 _TAGS: Final = "refs/tags/"
-QUOTED: Final = 4  # a byte takes at most this many characters in C quotes
 
 
 def _ref(value: str | None) -> str | None:

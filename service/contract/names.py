@@ -27,6 +27,8 @@ READ_PATH_BYTES: Final = 4_096
 COMPONENT_BYTES: Final = 255
 PATH_DEPTH: Final = 32
 REF_BYTES: Final = 1_024
+QUOTED: Final = 4
+"""A byte takes at most this many characters in C quotes."""
 MESSAGE_CHARACTERS: Final = 10_000
 NAME_CHARACTERS: Final = 100
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Generic, Protocol, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from service.contract.names import check_text
-from service.contract.plan import Blocked, Fact, Need, Plan, ReviewCard, Value
+from service.contract.plan import Blocked, Fact, Need, Outcome, Plan, ReviewCard, Value, Wish
 from service.contract.world import World
 
 REASON_MOST = 2_000
@@ -34,7 +34,40 @@ class Request(BaseModel):
     ]
 
 
+class GroupedRequest(Request):
+    """A request that may belong to others: they are shown together, and each is decided by itself."""
+
+    group_id: Annotated[
+        str | None,
+        Field(
+            min_length=8,
+            max_length=128,
+            pattern="^[ -~]+$",
+            description="A name you choose, 8 to 128 printable ASCII characters: proposals of yours with the same one "
+            "are shown together. Each is decided by itself.",
+        ),
+    ] = None
+
+
 R = TypeVar("R", bound=Request)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A commit of an example's history.
+
+    Attributes:
+        files: the content of every file, by path.
+        parents: the names of its parents, all of them above it in the history.
+        modes: of files that are not 100644; 0o120000 makes a symbolic link to the content, 0o160000 a submodule whose
+            commit id the content is.
+        message: its message.
+    """
+
+    files: Mapping[str, str]
+    parents: tuple[str, ...] = ()
+    modes: Mapping[str, int] = field(default_factory=dict)
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,20 +76,25 @@ class Example(Generic[R]):
 
     Attributes:
         name: a few words, unique in the operation.
-        files: the content of the branch `main` before, by path; None for a repository without commits.
-        arguments: what an agent sends, less repository and key; `{blob:PATH}` and `{base}` are replaced by ids.
-        after: path to content (text) of `main` after execution; empty when blocked.
+        arguments: what an agent sends, less repository and key. `{NAME}` is replaced by the id of the commit with that
+            name, `{NAME:PATH}` by that of its blob.
+        commits: the history by the commits' names, parents first.
+        refs: the names of the commits at which the refs are, by full name.
+        after: what each ref holds after the execution, its files by path; None for a ref that is gone. Refs that are
+            not named are as before, and there are no others. Empty when blocked.
+        modes: of files after the execution, by ref and path (`refs/heads/main:run.sh`), where they are not 100644.
         blocked: the code of the first blocker, or empty.
         warnings: the codes of the warnings, in order.
     """
 
     name: str
-    files: Mapping[str, str] | None
     arguments: Mapping[str, object]
-    after: Mapping[str, str] = field(default_factory=dict)
+    commits: Mapping[str, Made] = field(default_factory=dict)
+    refs: Mapping[str, str] = field(default_factory=dict)
+    after: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
+    modes: Mapping[str, int] = field(default_factory=dict)
     blocked: str = ""
     warnings: tuple[str, ...] = ()
-    modes: Mapping[str, int] = field(default_factory=dict)
 
 
 class Operation(Protocol[R]):
@@ -69,7 +107,9 @@ class Operation(Protocol[R]):
     request: type[R]
 
     def targets(self, request: R) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
-        """The full ref names and the paths that the request names, for policy before anything is read."""
+        """The full names of the refs that the request would move and the paths that it names, for policy before
+        anything is read. No paths where the request names none.
+        """
 
     def pins(self, request: R, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:
         """The facts this request stands on; asked again with what was read until nothing new comes."""
@@ -82,6 +122,9 @@ class Operation(Protocol[R]):
 
     def review_card(self, request: R, world: World, plan: Plan) -> ReviewCard:
         """What the owner sees, made from the plan."""
+
+    def undo(self, outcome: Outcome) -> Wish | None:
+        """What to propose to take an execution back; None where nothing can."""
 
     def examples(self) -> tuple[Example[R], ...]:
         """Small histories with their outcome."""

@@ -4,16 +4,20 @@ from typing import Literal
 
 from pydantic import Field
 
-from service.contract.data import NULL, Data, Draft, Json, Oid, Raw
+from service.contract.data import NULL, Data, Draft, Entry, Json, Oid, Raw
 
 
 class RefAt(Data):
     """The fact "this ref is at that commit"; NULL is the value of an absent ref. `refs/heads/` stands for whichever
     branch comes first by name: it is NULL only where there is none.
+
+    `hold` says when the fact still holds: `exact`, the ref is where it was seen; `contains`, it is there or has moved
+    on from there.
     """
 
     kind: Literal["ref"] = "ref"
     name: str
+    hold: Literal["exact", "contains"] = "exact"
 
 
 Fact = RefAt
@@ -35,12 +39,25 @@ class Pin(Data):
 
 
 class NewCommit(Data):
-    """A commit to build: everything but committer, trailers and signature is fixed at submit."""
+    """A commit to build: everything but committer, trailers and signature is fixed at submit.
+
+    `replays` is the commit that it repeats elsewhere: its author is that one's, and so is its message.
+    """
 
     id: Draft
     parents: tuple[Oid, ...]
     tree: Oid
     author: Raw
+    message: Raw
+    replays: Oid | None = None
+
+
+class NewTag(Data):
+    """An annotated tag to build; `target` is a commit, `name` is without `refs/tags/`. Who approves is its tagger."""
+
+    id: Draft
+    target: Oid
+    name: str
     message: Raw
 
 
@@ -53,15 +70,33 @@ class MoveRef(Data):
 
 
 class Plan(Data):
-    """What an operation wants done. `kinds` names every step's operation, for policy."""
+    """What an operation wants done. `kinds` names every step's operation, for policy.
+
+    Attributes:
+        build: what is to be built; parents stand before their children.
+        effects: one net move for each ref.
+        steps: what each step of a plan of several does, in order; `build` and `effects` are all of theirs together.
+        restorable: the execution keeps what the refs were, so that they can be brought back. An operation leaves this
+            alone: whoever plans sets it, unless every move goes forward on a branch that is there.
+    """
 
     kinds: tuple[str, ...]
-    build: tuple[NewCommit, ...]
+    build: tuple[NewCommit | NewTag, ...]
     effects: tuple[MoveRef, ...]
+    steps: tuple["Plan", ...] = ()
+    restorable: bool = False
+
+    @property
+    def commits(self) -> tuple[NewCommit, ...]:
+        """The commits to build."""
+        return tuple(new for new in self.build if isinstance(new, NewCommit))
 
 
 class Note(Data):
-    """One thing to say, as a code and parameters, never as a sentence. `at` is the path or ref it speaks of."""
+    """One thing to say, as a code and parameters, never as a sentence. `at` is the path or ref it speaks of.
+
+    A warning with the parameter `confirm` needs more than a tick: who approves types that text.
+    """
 
     code: str
     at: str = ""
@@ -73,10 +108,53 @@ class Note(Data):
         return f"{self.code}:{self.at}" if self.at else self.code
 
 
+class Region(Data):
+    """Lines where two sides changed the same thing: for each side the first line, from 1, and how many."""
+
+    base: tuple[int, int]
+    ours: tuple[int, int]
+    theirs: tuple[int, int]
+
+
+class Conflict(Data):
+    """A path on which a merge, or a patch, could not agree.
+
+    Attributes:
+        kind: `content`, `both_added`, `deleted_by_us`, `deleted_by_them`, `renamed`, `mode`, `directory`, `binary`,
+            `submodule`, `symlink`.
+        base: what both come from; None where there was nothing.
+        regions: of text, where the two disagree.
+    """
+
+    path: Raw
+    kind: str
+    base: Entry | None
+    ours: Entry | None
+    theirs: Entry | None
+    regions: tuple[Region, ...] = ()
+
+
 class Blocked(Data):
-    """Why there is no plan. Each note's code is the name of an error code."""
+    """Why there is no plan. Each note's code is the name of an error code. `conflicts` are kept for read_conflicts."""
 
     blockers: tuple[Note, ...]
+    conflicts: tuple[Conflict, ...] = ()
+
+
+class Wish(Data):
+    """What to propose: an operation's kind, and its arguments less repository and reason."""
+
+    kind: str
+    arguments: Json
+
+
+class Outcome(Data):
+    """What an execution did. `restore_point` is what it kept, where it kept something."""
+
+    request: Json
+    moves: tuple[MoveRef, ...]
+    commits: tuple[Oid, ...]
+    restore_point: str | None = None
 
 
 class Section(Data):

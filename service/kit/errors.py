@@ -57,11 +57,27 @@ class Code(Enum):
     BLOB_MISMATCH = Wire("blob_mismatch", 409, "Read the file again and propose on what it is now.")
     PATH_OCCUPIED = Wire("path_occupied", 409, "Choose a path that no file or directory stands in the way of.")
     BRANCH_MISSING = Wire("branch_missing", 404, "List the branches and use one of them.")
+    BRANCH_EXISTS = Wire("branch_exists", 409, "Choose another name, or propose on the branch that is there.")
+    TAG_EXISTS = Wire("tag_exists", 409, "Choose another name; a tag that is there does not move.")
+    COMMIT_MISSING = Wire("commit_missing", 404, "Name a branch, a tag or a whole commit id of this repository.")
+    CONFLICTS = Wire("conflicts", 409, "Read the conflicts, and propose what both sides can live with.")
+    NOT_FAST_FORWARD = Wire("not_fast_forward", 409, "Merge with a merge commit or squash, or rebase first.")
+    UNRELATED_HISTORIES = Wire("unrelated_histories", 409, "Name commits that have an ancestor in common.")
+    MERGE_COMMIT = Wire("merge_commit", 422, "Say with mainline which parent counts, or name other commits.")
+    COMMIT_REJECTED = Wire("commit_rejected", 422, "Name commits that can be repeated as they are.")
+    PATCH_REJECTED = Wire("patch_rejected", 422, "Make the patch anew on the branch as it is now.")
+    EDIT_MISMATCH = Wire("edit_mismatch", 409, "Read the file again; each search text must occur as often as said.")
+    NOT_A_SUBMODULE = Wire("not_a_submodule", 409, "Name the path of a submodule that is there.")
+    NOT_RESTORABLE = Wire("not_restorable", 409, "Read the restore point and name what it kept.")
+    NOT_MERGED = Wire("not_merged", 409, "Merge the branches first; only merged ones are deleted.")
+    TOO_MUCH_TO_REVIEW = Wire("too_much_to_review", 422, "Propose it in smaller parts.")
     OUT_OF_TIME = Wire("out_of_time", 503, "Ask for less in one proposal, or try again.")
 
     # The decision.
     CARD_CHANGED = Wire("card_changed", 409, "Read the card again before you decide.")
     WARNINGS_OPEN = Wire("warnings_not_acknowledged", 409, "Acknowledge each warning that the card names.")
+    CONFIRMATION_OPEN = Wire("confirmation_missing", 409, "Type what the card asks for before you approve.")
+    NOTHING_TO_UNDO = Wire("nothing_to_undo", 409, "Only what was executed and can be taken back has an undo.")
     PROPOSAL_ENDED = Wire("proposal_ended", 409, "Nothing can be decided here any more.")
     NOT_PENDING = Wire("not_pending", 409, "Only a waiting proposal can be withdrawn.")
 
@@ -79,6 +95,7 @@ class Code(Enum):
     NOT_A_REPOSITORY = Wire("not_a_repository", 422, "Name a Git repository: a folder, a bundle or a URL.")
 
     # The service itself.
+    REPOSITORY_DAMAGED = Wire("repository_damaged", 503, "Ask the operator to look at the repository.")
     UNAVAILABLE = Wire("unavailable", 503, "Try again in a moment; a repeated key is safe.")
     STORAGE_FULL = Wire("storage_full", 507, "Ask the operator for space; reads go on.")
     INTERNAL = Wire("internal", 500, "Report the id of this error to the operator.")

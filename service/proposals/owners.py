@@ -13,7 +13,7 @@ from sqlalchemy import Row, Select, func, select
 
 from service.contract.data import NULL, Oid
 from service.contract.names import unquote_path
-from service.contract.plan import Pin, Plan, ReviewCard
+from service.contract.plan import NewCommit, NewTag, Pin, Plan, ReviewCard
 from service.grants.manage import State as StandingState
 from service.grants.manage import change_state, let_agents_propose
 from service.grants.standing import DECIDERS, stand
@@ -51,12 +51,14 @@ from service.proposals.view import (
     Verdict,
 )
 from service.repositories.bare import BareRepository
-from service.repositories.objects import Staging, decode
+from service.repositories.objects import decode
 from service.repositories.placement import Place, Storage
 from service.repositories.reading import Objects
+from service.repositories.staging import Staging
 from service.repositories.tables import repository
 from service.writer.keys import public_keys
 from service.writer.provenance import Trailers
+from service.writer.write import brings
 
 LINES_MOST = 200
 ACTIONS: dict[ConnectionAction, StandingState] = {"pause": "paused", "resume": "live", "revoke": "revoked"}
@@ -371,6 +373,8 @@ def _file_views(store: Staging, plan: Plan, card: ReviewCard) -> Iterable[FileVi
         if "old_path" in note.params
     }
     for effect in plan.effects:
+        if not brings(effect, {one.id for one in plan.commits}):
+            continue
         old, new = (None if oid == NULL else store.commit(oid).tree for oid in (effect.old, effect.new))
         changes = {change.path: change for change in store.changes(old, new)}
         for path, change in changes.items():
@@ -405,13 +409,17 @@ def _preview(row: Row[Any], plan: Plan, said: Row[Any] | None, actor: Actor) -> 
     elif waits:
         committer, by = "(you, when you approve)", actor.name
     trailers = Trailers(row.id, by, row.connection, row.digest)
-    texts = []
-    for new in plan.build:
+    return "\n".join(_object_text(new, committer, trailers if by else None) for new in plan.build)
+
+
+def _object_text(new: NewCommit | NewTag, committer: str, trailers: Trailers | None) -> str:
+    message = trailers.end(new.message) if trailers else new.message
+    if isinstance(new, NewTag):
+        head = [f"object {new.target}", "type commit", f"tag {new.name}", f"tagger {committer}"]
+    else:
         head = [f"tree {new.tree}", *(f"parent {parent}" for parent in new.parents)]
         head += [f"author {new.author.decode(errors='replace')}", f"committer {committer}"]
-        message = trailers.end(new.message) if by else new.message
-        texts.append("\n".join(head) + "\n\n" + message.decode(errors="replace"))
-    return "\n".join(texts)
+    return "\n".join(head) + "\n\n" + message.decode(errors="replace")
 
 
 def _outcome(found: dict[str, Any]) -> Outcome | None:

@@ -15,12 +15,13 @@ from pydantic import TypeAdapter
 
 from service.contract.data import NULL
 from service.contract.operation import Operation
-from service.contract.plan import Blocked, Fact, Manifest, Pin, Plan, RefAt, ReviewCard, Value
-from service.contract.world import World
+from service.contract.plan import Blocked, Conflict, Fact, Manifest, MoveRef, Pin, Plan, RefAt, ReviewCard, Value
+from service.contract.world import Store, World
 from service.kit.canonical import canonical, digest, sha256
 from service.kit.errors import Code, Refusal
 from service.repositories.bare import BareRepository
-from service.repositories.objects import Staging, encode
+from service.repositories.objects import encode
+from service.repositories.staging import Staging
 from service.writer.ports import RefReader
 from service.writer.write import manifests
 
@@ -28,6 +29,9 @@ CODES = {code.value.name: code for code in Code}
 PINS = TypeAdapter(tuple[Pin, ...])
 MANIFESTS = TypeAdapter(tuple[Manifest, ...])
 ROUNDS_MOST = 5
+BLOCKERS_MOST = 100
+REVIEW_PATHS = 2_000
+"""So many paths at most change in one proposal: the page shows every one of them whole."""
 
 
 @dataclass(frozen=True)
@@ -44,33 +48,69 @@ class Planned:
     paths: tuple[bytes, ...]
 
 
+class Conflicted(Refusal):
+    """A merge or a patch could not agree with itself; what each side has is kept for who wants to read it.
+
+    Args:
+        refusal: what the caller is told.
+        conflicts: where it could not.
+        objects: what of it is in no repository, as staged objects are stored.
+    """
+
+    def __init__(self, refusal: Refusal, conflicts: tuple[Conflict, ...], objects: bytes) -> None:
+        super().__init__(refusal.code, refusal.message, **refusal.details)
+        self.conflicts = conflicts
+        self.objects = objects
+
+
 def plan_proposal(
     repository: Path, operation: Operation[Any], request: Any, proposal: UUID, author: bytes, deadline: float
 ) -> Planned:
     """Plan an operation.
 
     Raises:
-        Refusal: what the operation's blockers say (all of them in `blockers`), or BASE_MOVED.
+        Refusal: what the operation's blockers say (all of them in `blockers`), BASE_MOVED, or TOO_MUCH_TO_REVIEW.
+        Conflicted: a merge has conflicts.
         OutOfTime: the deadline passed.
     """
     pins = read_pins(BareRepository(repository), operation, request)
-    staging = Staging(repository, author, deadline)
-    world = World({pin.fact: pin.seen for pin in pins}, staging)
-    plan = operation.plan(request, world)
-    if isinstance(plan, Blocked):
-        raise _blocked(plan)
-    card = operation.review_card(request, world, plan)
-    reviewed = manifests(staging, plan)
-    return Planned(
-        pins=_text(PINS.dump_python(pins, mode="json")),
-        plan=_text(plan.model_dump(mode="json")),
-        card=_text(card.model_dump(mode="json")),
-        manifest=_text(MANIFESTS.dump_python(reviewed, mode="json")),
-        digest=card_digest(proposal, operation, request, pins, plan, card, reviewed),
-        objects=encode(staging.staged()),
-        refs=tuple(move.ref for move in plan.effects),
-        paths=tuple(sorted({line.path for manifest in reviewed for line in manifest.lines})),
-    )
+    with Staging(repository, author, deadline) as staging:
+        world = World({pin.fact: pin.seen for pin in pins}, staging)
+        plan = operation.plan(request, world)
+        if isinstance(plan, Blocked):
+            raise _blocked(plan, staging)
+        plan = plan.model_copy(update={"restorable": is_restorable(staging, plan)})
+        reviewed = manifests(staging, plan)
+        _check_size(plan, reviewed)
+        card = operation.review_card(request, world, plan)
+        return Planned(
+            pins=_text(PINS.dump_python(pins, mode="json")),
+            plan=_text(plan.model_dump(mode="json")),
+            card=_text(card.model_dump(mode="json")),
+            manifest=_text(MANIFESTS.dump_python(reviewed, mode="json")),
+            digest=card_digest(proposal, operation, request, pins, plan, card, reviewed),
+            objects=encode(staging.staged()),
+            refs=tuple(move.ref for move in plan.effects),
+            paths=tuple(sorted({line.path for manifest in reviewed for line in manifest.lines})),
+        )
+
+
+def is_restorable(store: Store, plan: Plan) -> bool:
+    """Whether an execution must keep what the refs were: unless each goes forward on a branch that is there."""
+
+    def forward(move: MoveRef) -> bool:
+        return NULL not in (move.old, move.new) and store.contains(move.new, move.old)
+
+    return bool(plan.steps) or not all(map(forward, plan.effects))
+
+
+def _check_size(plan: Plan, reviewed: Sequence[Manifest]) -> None:
+    """What an owner cannot look through is not asked of him."""
+    refs = {move.ref for move in plan.effects}
+    paths = sum(len(manifest.lines) for manifest in reviewed if manifest.of in refs)
+    if paths > REVIEW_PATHS:
+        message = f"{paths:,} paths change; {REVIEW_PATHS:,} can be reviewed in one proposal."
+        raise Refusal(Code.TOO_MUCH_TO_REVIEW, message, limit=REVIEW_PATHS, value=paths)
 
 
 def read_pins(repository: RefReader, operation: Operation[Any], request: Any) -> tuple[Pin, ...]:
@@ -100,11 +140,18 @@ def read_fact(repository: RefReader, fact: RefAt) -> Value:
     return repository.read_ref(fact.name)
 
 
+def holds(repository: RefReader, pin: Pin, now: Value) -> bool:
+    """Whether a fact is still what it was pinned for."""
+    if now == pin.seen:
+        return True
+    return pin.fact.hold == "contains" and NULL not in (now, pin.seen) and repository.contains(now, pin.seen)
+
+
 def broken_pin(repository: RefReader, pins: Sequence[Pin]) -> tuple[Pin, Value] | None:
     """The first pin that no longer holds, with what is there now."""
     for pin in pins:
         now = read_fact(repository, pin.fact)
-        if now != pin.seen:
+        if not holds(repository, pin, now):
             return pin, now
     return None
 
@@ -160,9 +207,14 @@ def _text(value: Any) -> str:
     return canonical(value).decode()
 
 
-def _blocked(blocked: Blocked) -> Refusal:
+def _blocked(blocked: Blocked, staging: Staging) -> Refusal:
     first = blocked.blockers[0]
-    everything = [note.model_dump(mode="json") for note in blocked.blockers]
+    everything = [note.model_dump(mode="json") for note in blocked.blockers[:BLOCKERS_MOST]]
     sentence = first.code.replace("_", " ").capitalize()
     where = f": {first.at}" if first.at else ""
-    return Refusal(CODES[first.code], f"{sentence}{where}.", **{**first.params, "at": first.at, "blockers": everything})
+    told = {"at": first.at, "blockers": everything, "blocked": len(blocked.blockers)}
+    refusal = Refusal(CODES[first.code], f"{sentence}{where}.", **{**first.params, **told})
+    if not blocked.conflicts:
+        return refusal
+    sides = {entry.oid for one in blocked.conflicts for entry in (one.base, one.ours, one.theirs) if entry}
+    return Conflicted(refusal, blocked.conflicts, encode(staging.among(sides)))

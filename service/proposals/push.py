@@ -10,9 +10,22 @@ from service.contract.plan import MoveRef
 from service.kit.actor import Actor, system
 from service.proposals.ports import Cause, Store, Tx
 from service.repositories.placement import Place
+from service.writer.intent import RESERVED
 from service.writer.ports import Lease, Repository
 from service.writer.push import Journal, push
 from service.writer.write import Step
+
+
+class ReservedRef(Exception):
+    """A push named a ref that only the writer makes.
+
+    Args:
+        ref: its full name.
+    """
+
+    def __init__(self, ref: str) -> None:
+        super().__init__(ref)
+        self.ref = ref
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,9 @@ class Push:
             RefMoved, RefConflict, ReservedRef, ValueError: refused; nothing moved.
             OSError, Refusal: the disk or the database does not answer; the lease's next holder finds out.
         """
+        for one in moves:
+            if one.ref.startswith(RESERVED):
+                raise ReservedRef(one.ref)
         journal = Journal(uuid4(), f"{actor.kind}:{actor.id}", tuple(moves))
         async with self.store.bound(actor.tenant) as tx:
             place = await tx.place(repository_id)

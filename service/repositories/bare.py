@@ -9,7 +9,7 @@ from service.contract.data import Oid
 from service.contract.plan import MoveRef, Plan
 from service.repositories.lease import Lease
 from service.repositories.maintenance import wants_maintenance
-from service.repositories.objects import Staged, Staging
+from service.repositories.objects import Staged
 from service.repositories.packs import write_pack
 from service.repositories.reading import Objects
 from service.repositories.refs import (
@@ -20,6 +20,7 @@ from service.repositories.refs import (
     read_ref,
     remove_leftover_locks,
 )
+from service.repositories.staging import Staging
 
 NOBODY = b"Placet <placet@localhost> 0 +0000"
 """The author of a plan that builds no commit; it is never written."""
@@ -48,8 +49,8 @@ class BareRepository:
         return removed
 
     def store(self, plan: Plan, objects: Iterable[Staged]) -> Staging:
-        author = plan.build[0].author if plan.build else NOBODY
-        return Staging(self.path, author, objects=objects, drafts=plan.build)
+        author = plan.commits[0].author if plan.commits else NOBODY
+        return Staging(self.path, author, objects=objects, drafts=plan.commits)
 
     def write_pack(self, objects: Iterable[Staged]) -> None:
         write_pack(self.path, objects)
@@ -66,5 +67,8 @@ class BareRepository:
     def contains(self, tip: Oid, commit: Oid) -> bool:
         return Objects(self.path).contains(tip, commit)
 
-    def message(self, commit: Oid) -> bytes:
-        return Objects(self.path).commit(commit).message
+    def message(self, oid: Oid) -> bytes:
+        objects = Objects(self.path)
+        header = objects.header(oid)
+        kind = header[0] if header else "commit"
+        return objects.read(oid, kind).partition(b"\n\n")[2]

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from service.kit.errors import Code, Refusal
 from service.repositories.durable import flush, flush_tree, write_new
 
 ENVIRONMENT: Mapping[str, str] = {
@@ -62,6 +63,7 @@ CONFIG = """\
 	autoGc = false
 [transfer]
 	hideRefs = refs/proposals
+	hideRefs = refs/restore
 	unpackLimit = 1
 [uploadpack]
 	allowAnySHA1InWant = false
@@ -76,8 +78,8 @@ _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 _PRCTL = ctypes.CDLL(None).prctl if sys.platform == "linux" else lambda *_: 0
 
 
-class GitFailed(Exception):
-    """git ended with an error.
+class GitFailed(Refusal):
+    """git ended with an error. A caller hears only that the repository could not be read.
 
     Args:
         command: the subcommand.
@@ -86,10 +88,13 @@ class GitFailed(Exception):
     """
 
     def __init__(self, command: str, status: int, stderr: str) -> None:
-        super().__init__(f"git {command} ended with {status}: {stderr}")
+        super().__init__(Code.REPOSITORY_DAMAGED, "The git program could not do it.")
         self.command = command
         self.status = status
         self.stderr = stderr
+
+    def __str__(self) -> str:
+        return f"git {self.command} ended with {self.status}: {self.stderr}"
 
 
 class GitTimeout(GitFailed):

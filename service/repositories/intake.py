@@ -23,9 +23,10 @@ from service.contract.plan import MoveRef
 from service.kit.errors import Code, Refusal
 from service.repositories.durable import flush, flush_tree
 from service.repositories.git import Call, GitFailed, GitTimeout, init_bare, run, watch
-from service.repositories.objects import Staging, build_commit
+from service.repositories.objects import build_commit
 from service.repositories.packs import write_pack
 from service.repositories.refs import RefTransaction, head_branch, is_ref_name, list_refs
+from service.repositories.staging import Staging
 
 Progress = Callable[[str, int, int], None]
 """Called with the phase in git's words, how much is done, and of how much."""

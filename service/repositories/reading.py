@@ -4,16 +4,18 @@ Opening takes 0.1 ms, so nothing is cached between calls and a new pack or ref o
 Content is never assumed to be well formed: a history may have been imported.
 """
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 import pygit2
 from dulwich.errors import ObjectFormatException
 from dulwich.objects import parse_tree
-from pygit2.enums import ConfigLevel, RepositoryOpenFlag
+from pygit2.enums import ConfigLevel, RepositoryOpenFlag, SortMode
 
 from service.contract.data import Commit, Entry, Oid
+from service.kit.errors import Code, Refusal
 
 Kind = Literal["commit", "tree", "blob", "tag"]
 Record = tuple[bytes, int, bytes]
@@ -22,25 +24,31 @@ Names = dict[bytes, tuple[int, bytes]]
 """A tree's own names: mode and hexadecimal id."""
 
 KINDS: dict[int, Kind] = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
+KIND_NAMES: dict[bytes, Kind] = {kind.encode(): kind for kind in KINDS.values()}
 TREE = 0o040000
 GITLINK = 0o160000
+TAGS_DEEP = 10  # tags of tags
 FLAGS = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE
 
 for level in (ConfigLevel.SYSTEM, ConfigLevel.GLOBAL, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
     pygit2.settings.search_path[level] = ""  # THREATS G09: no configuration but the repository's own
 
 
-class BadObject(Exception):
+class BadObject(Refusal):
     """An object is not there, is of another kind than its place says, or cannot be read.
 
     Args:
         oid: which.
-        why: what is wrong with it.
+        why: what is wrong with it; for the log.
     """
 
     def __init__(self, oid: str, why: str) -> None:
-        super().__init__(f"{oid}: {why}")
+        super().__init__(Code.REPOSITORY_DAMAGED, "An object of this repository cannot be read.", object=oid)
         self.oid = oid
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{self.oid}: {self.why}"
 
 
 class Objects:
@@ -116,6 +124,31 @@ class Objects:
     def contains(self, tip: Oid, commit: Oid) -> bool:
         """Whether a commit is the tip or one of its ancestors."""
         return tip == commit or bool(self._repository.descendant_of(tip, commit))
+
+    def find_commit(self, oid: Oid) -> Oid | None:
+        """The commit that this id is or, as a tag, leads to; None where there is none."""
+        for _ in range(TAGS_DEEP):
+            header = self.header(oid)
+            if header is None or header[0] != "tag":
+                return oid if header and header[0] == "commit" else None
+            target = next((value for key, value in headers(self.read(oid, "tag")) if key == b"object"), b"")
+            oid = Oid(target.decode("ascii", "replace"))
+        return None
+
+    def merge_base(self, one: Oid, other: Oid) -> Oid | None:
+        """A best common ancestor; None for histories that have nothing in common."""
+        found = self._repository.merge_base(one, other)
+        return None if found is None else Oid(str(found))
+
+    def walk_log(self, tips: Sequence[Oid], without: Sequence[Oid], most: int) -> tuple[tuple[Oid, ...], int]:
+        """What the tips have and `without` has not: the newest commits, at most `most`, and how many there are."""
+        walk = self._repository.walk(None, SortMode.TOPOLOGICAL | SortMode.TIME)
+        for oid in tips:
+            walk.push(oid)
+        for oid in without:
+            walk.hide(oid)
+        found = [Oid(str(commit.id)) for commit in itertools.islice(walk, most)]
+        return tuple(found), len(found) + sum(1 for _ in walk)
 
     def ahead(self, tip: Oid, commit: Oid) -> int:
         """How many commits the tip has that the commit has not."""

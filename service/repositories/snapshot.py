@@ -14,7 +14,7 @@ from pathlib import Path
 from service.contract.data import NULL, Commit, Entry, Oid
 from service.contract.ports import Hit, Listed, NamedRef
 from service.repositories import search as grep
-from service.repositories.reading import TREE, BadObject, Names, Objects, entry_of, headers
+from service.repositories.reading import TREE, BadObject, Names, Objects, entry_of
 from service.repositories.refs import head_branch, list_refs, read_ref
 
 WALK_MOST = 10_000
@@ -28,7 +28,6 @@ _TAGS = "refs/tags/"
 _OID_SIZE = 40
 _SECONDS = re.compile(rb"> ?([0-9]{1,18}) [+-][0-9]+\Z")
 _HEX = frozenset("0123456789abcdef")
-_TAGS_DEEP = 10  # tags of tags
 
 
 class Snapshot:
@@ -68,7 +67,7 @@ class Snapshot:
         found: list[NamedRef] = []
         for full, oid in list_refs(self._path, prefix):
             name = os.fsencode(full.removeprefix(prefix))
-            if name > after and len(found) < most and (commit := _peeled(objects, oid)):
+            if name > after and len(found) < most and (commit := objects.find_commit(oid)):
                 found.append(NamedRef(name=name, oid=commit))
         return found
 
@@ -84,7 +83,7 @@ class Snapshot:
                 return Oid(ref)
         for name in (ref,) if full else (_BRANCHES + ref, _TAGS + ref):
             if (oid := read_ref(self._path, name)) != NULL:
-                return _peeled(objects, oid)
+                return objects.find_commit(oid)
         return None
 
     def commit(self, oid: Oid) -> Commit:
@@ -250,14 +249,3 @@ def _seconds(identity: bytes) -> int:
 def _size(objects: Objects, entry: Entry) -> int | None:
     header = objects.header(entry.oid)
     return header[1] if header and header[0] == "blob" else None
-
-
-def _peeled(objects: Objects, oid: Oid) -> Oid | None:
-    """The commit that a ref's object is or, as a tag, leads to; None when that is something else or missing."""
-    for _ in range(_TAGS_DEEP):
-        header = objects.header(oid)
-        if header is None or header[0] != "tag":
-            return oid if header and header[0] == "commit" else None
-        target = next((value for key, value in headers(objects.read(oid, "tag")) if key == b"object"), b"")
-        oid = Oid(target.decode("ascii", "replace"))
-    return None

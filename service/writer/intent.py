@@ -1,24 +1,34 @@
 """The plan with every byte fixed: provisional ids replaced, committer and trailers in place. A pure function."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from uuid import UUID
 
-from service.contract.data import Oid
-from service.contract.plan import MoveRef, Plan
-from service.repositories.objects import Staged, build_commit
+from service.contract.data import NULL, Oid
+from service.contract.plan import MoveRef, NewCommit, NewTag, Plan
+from service.repositories.objects import Staged, build_commit, build_tag
 from service.writer.provenance import Trailers
 from service.writer.signature import Sign
 
 MARKERS = "refs/proposals/"
+RESTORE = "refs/restore/"
+RESERVED = (MARKERS, RESTORE)
+"""Where only the writer makes refs."""
 
 
 @dataclass(frozen=True)
 class Intent:
-    """What the writer will do: the commits to store, the refs to move, and the marker that makes it so."""
+    """What the writer will do: the commits and tags to store, the refs to move, and the marker that makes it so."""
 
     commits: tuple[Staged, ...]
     moves: tuple[MoveRef, ...]
     marker: tuple[str, Oid]
+
+    @property
+    def effects(self) -> tuple[MoveRef, ...]:
+        """The moves less those that keep a restore point."""
+        return tuple(move for move in self.moves if not move.ref.startswith(RESTORE))
 
 
 def marker_ref(proposal: object) -> str:
@@ -26,26 +36,63 @@ def marker_ref(proposal: object) -> str:
     return f"{MARKERS}{proposal}"
 
 
+def kept_ref(proposal: object, ref: str) -> str:
+    """Where the restore point of a proposal keeps what a ref was before."""
+    return f"{RESTORE}{proposal}/kept/{ref.removeprefix('refs/')}"
+
+
+def made_ref(proposal: object, ref: str) -> str:
+    """Where the restore point of a proposal keeps what it made of a ref that was not there before."""
+    return f"{RESTORE}{proposal}/made/{ref.removeprefix('refs/')}"
+
+
 def seal(plan: Plan, committer: bytes, trailers: Trailers, sign: Sign | None = None) -> Intent:
     """Fix every byte. The same plan, committer, trailers and key give the same ids, today and after a crash.
 
-    Every new commit is signed where `sign` is given, its parents before it. The marker points at the commit that the
-    last move leads to, or at the tip that it takes away.
+    Every new commit and tag is signed where `sign` is given, its parents before it. The marker points at what the last
+    move leads to, or at the tip that it takes away. Of a restorable plan, what each ref was is kept in the same
+    transaction.
     """
     real: dict[Oid, Oid] = {}
-    commits: list[Staged] = []
+    built: list[Staged] = []
     for new in plan.build:
-        build = partial(
-            build_commit,
-            new.tree,
-            tuple(real.get(parent, parent) for parent in new.parents),
-            author=new.author,
-            committer=committer,
-            message=trailers.end(new.message),
+        made = (
+            _tag(new, real, committer, trailers, sign)
+            if isinstance(new, NewTag)
+            else _commit(new, real, committer, trailers, sign)
         )
-        built = build() if sign is None else build(extra=((b"gpgsig", sign(build().content)),))
-        real[new.id] = built.oid
-        commits.append(built)
+        real[new.id] = made.oid
+        built.append(made)
     moves = tuple(move.model_copy(update={"new": real.get(move.new, move.new)}) for move in plan.effects)
+    kept = tuple(_kept(trailers.proposal, moves)) if plan.restorable else ()
     last = moves[-1]
-    return Intent(tuple(commits), moves, (marker_ref(trailers.proposal), last.new if last.new.strip("0") else last.old))
+    return Intent(
+        tuple(built), (*kept, *moves), (marker_ref(trailers.proposal), last.old if last.new == NULL else last.new)
+    )
+
+
+def _commit(new: NewCommit, real: dict[Oid, Oid], committer: bytes, trailers: Trailers, sign: Sign | None) -> Staged:
+    build = partial(
+        build_commit,
+        new.tree,
+        tuple(real.get(parent, parent) for parent in new.parents),
+        author=new.author,
+        committer=committer,
+        message=trailers.end(new.message),
+    )
+    return build() if sign is None else build(extra=((b"gpgsig", sign(build().content)),))
+
+
+def _tag(new: NewTag, real: dict[Oid, Oid], committer: bytes, trailers: Trailers, sign: Sign | None) -> Staged:
+    build = partial(
+        build_tag, real.get(new.target, new.target), new.name, tagger=committer, message=trailers.end(new.message)
+    )
+    return build() if sign is None else build(signature=sign(build().content))
+
+
+def _kept(proposal: UUID, moves: tuple[MoveRef, ...]) -> Iterator[MoveRef]:
+    for move in moves:
+        if move.old == NULL:
+            yield MoveRef(ref=made_ref(proposal, move.ref), old=NULL, new=move.new)
+        else:
+            yield MoveRef(ref=kept_ref(proposal, move.ref), old=NULL, new=move.old)

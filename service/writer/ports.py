@@ -50,6 +50,9 @@ class RefReader(Protocol):
     def list_refs(self, prefix: str) -> Sequence[tuple[str, Oid]]:
         """The refs under a folder such as `refs/heads/`, by full name in byte order."""
 
+    def contains(self, tip: Oid, commit: Oid) -> bool:
+        """Whether a commit is the tip or one of its ancestors."""
+
 
 class Repository(RefReader, Protocol):
     """A repository as the writer uses it."""
@@ -77,8 +80,5 @@ class Repository(RefReader, Protocol):
     def wants_maintenance(self) -> bool:
         """Whether it has become slow."""
 
-    def contains(self, tip: Oid, commit: Oid) -> bool:
-        """Whether a commit is the tip or one of its ancestors."""
-
-    def message(self, commit: Oid) -> bytes:
-        """A commit's message."""
+    def message(self, oid: Oid) -> bytes:
+        """A commit's or a tag's message."""

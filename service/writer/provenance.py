@@ -1,9 +1,12 @@
 """Who stands in a commit: author = the connection, committer = the person who approved, and our trailers."""
 
+import re
 from dataclasses import dataclass
 from uuid import UUID
 
 from service.contract.names import OWN_TRAILERS
+
+_OWN = re.compile("|".join(f"{key}:" for key in OWN_TRAILERS).encode(), re.IGNORECASE)
 
 
 def handle(connection: UUID) -> str:
@@ -29,18 +32,36 @@ def committer_email(line: bytes) -> str:
 
 @dataclass(frozen=True)
 class Trailers:
-    """What our trailers say: the proposal, who approved it, through which connection it came, what was reviewed."""
+    """What our trailers say: the proposal, who approved it, through which connection it came (None: an owner made it),
+    what was reviewed.
+    """
 
     proposal: UUID
     approved_by: str
-    connection: UUID
+    connection: UUID | None
     digest: str
 
     def lines(self) -> bytes:
         """One line per key, each key once."""
-        values = (str(self.proposal), self.approved_by, handle(self.connection), self.digest)
-        return "".join(f"{key}: {value}\n" for key, value in zip(OWN_TRAILERS, values, strict=True)).encode()
+        values = (
+            str(self.proposal),
+            self.approved_by,
+            handle(self.connection) if self.connection else "",
+            self.digest,
+        )
+        return "".join(f"{key}: {value}\n" for key, value in zip(OWN_TRAILERS, values, strict=True) if value).encode()
 
     def end(self, message: bytes) -> bytes:
-        """The whole message: the agent's, an empty line, the trailers."""
-        return message.rstrip() + b"\n\n" + self.lines()
+        """The whole message: what was proposed, an empty line, the trailers. Those of an earlier execution, which a
+        commit that is repeated elsewhere has, go.
+        """
+        return _without_own(message.rstrip()) + b"\n\n" + self.lines()
+
+
+def _without_own(message: bytes) -> bytes:
+    body, _, last = message.rpartition(b"\n\n")
+    lines = last.split(b"\n")
+    kept = [line for line in lines if not _OWN.match(line)]
+    if not body or len(kept) == len(lines):
+        return message
+    return b"\n\n".join(filter(None, (body, b"\n".join(kept)))).rstrip()

@@ -8,13 +8,11 @@ All of a push's commands happen, or none.
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from service.contract.plan import MoveRef
 from service.kit.canonical import canonical, sha256
-from service.writer.intent import MARKERS
 from service.writer.ports import Lease, RefSteps, Repository
 from service.writer.reconcile import roll_forward
 from service.writer.write import Step
@@ -44,18 +42,6 @@ class Journal:
         return b" ".join((_KIND, sha256(text).encode(), text))
 
 
-class ReservedRef(Exception):
-    """A push named a ref that only the writer makes.
-
-    Args:
-        ref: its full name.
-    """
-
-    def __init__(self, ref: str) -> None:
-        super().__init__(ref)
-        self.ref = ref
-
-
 def read_journal(mark: bytes) -> Journal | None:
     """The push that a mark speaks of; None for any other mark, and for a torn one, whose push moved nothing."""
     kind, _, rest = mark.partition(b" ")
@@ -70,14 +56,12 @@ def push(repository: Repository, lease: Lease, journal: Journal, step: Step) -> 
     """Do it. Nothing has happened when this raises before the journal is there.
 
     Raises:
-        ReservedRef: a marker's name.
         RefMoved, RefConflict: a ref is not where the push wants it.
         LockHeld: another hand holds a ref's lock; to be tried again.
         ValueError: the journal is longer than a mark can be, a name is none, or a ref is named twice.
         OSError: the disk refused; what happened is found out by the lease's next holder.
     """
     try:
-        _refuse_reserved(journal.moves)
         steps = repository.ref_steps(None, journal.moves)
     except BaseException:
         lease.clear()
@@ -110,9 +94,3 @@ def finish(repository: Repository, journal: Journal) -> None:
         OSError: the disk refused; to be tried again.
     """
     roll_forward(repository, None, journal.moves, lambda _move, _head: False)
-
-
-def _refuse_reserved(moves: Sequence[MoveRef]) -> None:
-    for one in moves:
-        if one.ref.startswith(MARKERS):
-            raise ReservedRef(one.ref)

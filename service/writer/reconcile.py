@@ -80,8 +80,14 @@ def roll_forward(
             raise RefMoved(move.ref, move.new, head)
     waiting = tuple(move for move, head in heads if head == move.old)
     done = [MoveRef(ref=move.ref, old=head, new=head) for move, head in heads if head == move.new]
-    again = [MoveRef(ref=name, old=oid, new=oid) for name, oid in filter(None, [marker])]
-    steps = repository.ref_steps(None, [*waiting, *done, *again])
+    if marker is not None:  # first and alone: where it cannot be flushed, nothing may have moved that outlives it
+        _all_or_nothing(repository, [MoveRef(ref=marker[0], old=marker[1], new=marker[1])])
+    _all_or_nothing(repository, [*waiting, *done])
+    return waiting
+
+
+def _all_or_nothing(repository: Repository, moves: Sequence[MoveRef]) -> None:
+    steps = repository.ref_steps(None, moves)
     try:
         steps.lock()
         steps.verify()
@@ -90,4 +96,3 @@ def roll_forward(
         steps.abort()
         raise
     steps.commit_moves()
-    return waiting

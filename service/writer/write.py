@@ -10,13 +10,15 @@
 The caller holds the repository's lease and has committed the intent.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, partial
 
 from service.contract.data import NULL, Oid
-from service.contract.plan import Line, Manifest, Plan
+from service.contract.plan import Line, Manifest, MoveRef, Plan
+from service.contract.refs import BRANCHES
 from service.contract.world import Store
-from service.repositories.objects import Staged, manifest_lines
+from service.repositories.objects import Staged
+from service.repositories.staging import manifest_lines
 from service.writer.intent import Intent
 from service.writer.ports import Repository
 
@@ -29,10 +31,13 @@ class ManifestDiffers(Exception):
 
 
 def manifests(store: Store, plan: Plan) -> tuple[Manifest, ...]:
-    """What each new commit and each ref move changes, path by path: the content that an approval is bound to."""
+    """What each new commit changes, and each move of a branch that is there or that gets one of them, path by path: the
+    content that an approval is bound to. A ref that is made at, or taken from, a commit that is there brings nothing.
+    """
+    drafts = {new.id for new in plan.commits}
     pairs: list[tuple[str, Oid, Oid]] = [
-        *((new.id, new.parents[0] if new.parents else NULL, new.id) for new in plan.build),
-        *((move.ref, move.old, move.new) for move in plan.effects),
+        *((new.id, new.parents[0] if new.parents else NULL, new.id) for new in plan.commits),
+        *((move.ref, move.old, move.new) for move in plan.effects if brings(move, drafts)),
     ]
     tree = cache(partial(_tree, store))
     known: dict[tuple[Oid | None, Oid | None], tuple[Line, ...]] = {}  # a commit and its ref's move differ in the same
@@ -43,6 +48,11 @@ def manifests(store: Store, plan: Plan) -> tuple[Manifest, ...]:
             known[trees] = manifest_lines(store, *trees)
         found.append(Manifest(of=name, old=old, lines=known[trees]))
     return tuple(found)
+
+
+def brings(move: MoveRef, drafts: Collection[Oid]) -> bool:
+    """Whether a move of a branch brings or takes content: not one that makes it at, or takes it from, what is there."""
+    return move.ref.startswith(BRANCHES) and (move.new in drafts or NULL not in (move.old, move.new))
 
 
 def write(

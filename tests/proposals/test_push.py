@@ -15,12 +15,12 @@ from service.contract.data import NULL, Oid
 from service.contract.plan import MoveRef
 from service.ledger.tables import ledger_entry, ref_move
 from service.proposals.execute import Execute
-from service.proposals.push import Push
+from service.proposals.push import Push, ReservedRef
 from service.proposals.store import ProposalStore
 from service.repositories.bare import BareRepository
 from service.repositories.lease import Lease, lease_file, marked
 from service.repositories.refs import LockHeld, RefConflict, RefMoved
-from service.writer.push import Journal, ReservedRef, push, read_journal
+from service.writer.push import Journal, push, read_journal
 from tests.stage import SEALER, House, git
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,8 @@ import pytest
 from service.contract.data import NULL, Entry, Oid
 from service.contract.plan import MoveRef
 from service.repositories.bare import BareRepository
-from service.repositories.objects import Staged, Staging, build_commit
+from service.repositories.objects import Staged, build_commit
+from service.repositories.staging import Staging
 from service.repositories.packs import write_pack
 from service.repositories.refs import RefTransaction, read_ref, remove_leftover_locks
 from service.writer.reconcile import roll_forward

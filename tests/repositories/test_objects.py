@@ -12,15 +12,14 @@ from service.contract.data import NULL, Draft, Entry, LineCount, Oid
 from service.contract.world import OutOfTime
 from service.repositories.objects import (
     Damaged,
-    Staging,
     build_commit,
     decode,
     encode,
-    manifest_lines,
     staged,
 )
 from service.repositories.packs import write_pack
 from service.repositories.reading import BadObject, Kind, Objects
+from service.repositories.staging import Staging, manifest_lines
 
 AUTHOR = b"Claude (conn-1) <conn-1@placet.example> 1700000000 +0000"
 FILE = 0o100644

@@ -13,7 +13,8 @@ from service.contract.data import NULL, Entry, Oid
 from service.contract.plan import MoveRef
 from service.kit.errors import Refusal
 from service.repositories import snapshot as module
-from service.repositories.objects import Staging, build_commit, staged
+from service.repositories.objects import build_commit, staged
+from service.repositories.staging import Staging
 from service.repositories.packs import write_pack
 from service.repositories.reading import BadObject
 from service.repositories.refs import RefTransaction

@@ -8,15 +8,24 @@ file system would take, or nothing would change.
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from service.contract.changes import (
+    DIRECTORY,
+    EXECUTABLE,
+    FILE_MODES,
+    GITLINK,
+    change_counts,
+    changed_files,
+    file_warnings,
+    files_section,
+)
 from service.contract.data import NULL, Entry, Oid
 from service.contract.names import (
-    check_existing_ref,
     check_message,
     check_mode,
     check_new_branch,
@@ -24,11 +33,13 @@ from service.contract.names import (
     check_oid,
     check_read_path,
     quote_path,
-    twin_key,
 )
-from service.contract.operation import Example, Request
-from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Plan, RefAt, ReviewCard, Section, Value
-from service.contract.risk import content_warnings, is_binary, line_ends_changed, path_warnings, text_warnings
+from service.contract.operation import Example, Made, Request
+from service.contract.placing import crossed, obstacle
+from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Outcome, Plan, RefAt, ReviewCard, Value, Wish
+from service.contract.refs import BRANCHES, branch_ref
+from service.contract.risk import text_warnings
+from service.contract.undoing import revert_of
 from service.contract.world import Store, World
 from service.kit.canonical import sha256
 from service.kit.errors import Code, Refusal
@@ -37,10 +48,6 @@ FILES_MOST = 20
 CONTENT_CHARACTERS = 100_000
 IMPORT_BYTES = 200_000
 Action = Literal["create", "update", "delete", "rename", "upsert"]
-FILE_MODES = (0o100644, 0o100755)
-BRANCHES = "refs/heads/"
-DIRECTORY, GITLINK = 0o040000, 0o160000
-EXECUTABLE = 0o100755
 
 
 class FileChange(BaseModel):
@@ -96,7 +103,7 @@ class FileImport(Request):
     @model_validator(mode="after")
     def _checked(self) -> Self:
         """Everything that can be judged without a repository, so that it is refused before anything is read."""
-        _branch_ref(self.branch)
+        branch_ref(self.branch)
         check_message(self.message, "message")
         if self.expected_base_oid is not None:
             check_oid(self.expected_base_oid, "expected_base_oid")
@@ -119,7 +126,7 @@ class FileImport(Request):
     @property
     def ref(self) -> str:
         """The branch's full ref name."""
-        return _branch_ref(self.branch)
+        return branch_ref(self.branch)
 
 
 @dataclass(frozen=True)
@@ -219,26 +226,29 @@ class ImportFiles:
     def review_card(self, request: FileImport, world: World, plan: Plan) -> ReviewCard:
         base = world.ref(request.ref)
         old_tree = None if base == NULL else world.store.commit(base).tree
-        files = tuple(_file_notes(request, world.store, old_tree, plan.build[0].tree))
-        warnings = [*text_warnings(request.message, "message"), *text_warnings(request.reason, "reason")]
-        for seen in files:
-            warnings.extend(seen.warnings(world.store))
+        renames = {wish.path: wish.source for wish in request.changes() if wish.source is not None}
+        files = changed_files(world.store, old_tree, plan.commits[0].tree, renames)
+        notes = [one.note(world.store) for one in files]
         return ReviewCard(
-            headline=_headline(request.branch, files),
+            headline=Note(
+                code="files_change",
+                at=request.branch,
+                params={"branch": request.branch, **change_counts(files, notes)},
+            ),
             agent_words={"reason": request.reason, "message": request.message},
-            sections=(Section(code="files", notes=tuple(one.note for one in files)),),
-            warnings=tuple(warnings),
+            sections=(files_section(notes),),
+            warnings=(
+                *text_warnings(request.message, "message"),
+                *text_warnings(request.reason, "reason"),
+                *file_warnings(world.store, files),
+            ),
         )
+
+    def undo(self, outcome: Outcome) -> Wish | None:
+        return revert_of(outcome, outcome.request["branch"])
 
     def examples(self) -> tuple[Example[FileImport], ...]:
         return EXAMPLES
-
-
-def _branch_ref(branch: str) -> str:
-    ref = check_existing_ref(branch, "branch")
-    if not ref.startswith(b"refs/heads/") or not ref.isascii():
-        raise Refusal(Code.REF_REJECTED, "Proposals go to branches with names in ASCII.", field="branch", rule="branch")
-    return ref.decode()
 
 
 def _read(change: FileChange, at: str) -> _Wish:
@@ -326,135 +336,21 @@ def _is_as_expected(draft: _Draft, wish: _Wish, now: Entry | None) -> bool:
 
 
 def _is_free(draft: _Draft, wish: _Wish) -> bool:
-    """Whether a new path can come to be: nothing on it, nothing but directories above it, no twin beside it."""
-    there = draft.store.entry(draft.tree, wish.path)
-    if there is not None and wish.path not in draft.gone:
-        by = "directory" if there.mode == DIRECTORY else "file"
-        draft.block(Code.FILE_EXISTS if by == "file" else Code.PATH_OCCUPIED, wish, blob_oid=there.oid, by=by)
-        return False
-    parts = wish.path.split(b"/")
-    for depth, name in enumerate(parts):
-        parent, path = b"/".join(parts[:depth]), b"/".join(parts[: depth + 1])
-        entry = draft.store.entry(draft.tree, path)
-        if depth < len(parts) - 1 and entry and entry.mode != DIRECTORY and path not in draft.gone:
-            draft.block(Code.PATH_OCCUPIED, wish, by="file", occupied=quote_path(path))
-            return False
-        if entry is None:
-            return not _has_twin(draft, wish, parent, name)
-    return True
-
-
-def _has_twin(draft: _Draft, wish: _Wish, parent: bytes, name: bytes) -> bool:
-    """Whether a file system that ignores case or normal form would take this name for one that is there."""
-    above = draft.tree if parent == b"" else getattr(draft.store.entry(draft.tree, parent), "oid", None)
-    key = twin_key(name)
-    for other, entry in draft.store.entries(above) if above and _is_tree(draft, parent) else ():
-        path = b"/".join(filter(None, (parent, other)))
-        if other != name and twin_key(other) == key and not (path in draft.gone and entry.mode != DIRECTORY):
-            draft.block(Code.PATH_REJECTED, wish, rule="twin", twin=quote_path(path))
-            return True
-    return False
-
-
-def _is_tree(draft: _Draft, path: bytes) -> bool:
-    entry = draft.store.entry(draft.tree, path) if path else None
-    return path == b"" or (entry is not None and entry.mode == DIRECTORY)
+    """Whether a new path can come to be."""
+    note = obstacle(draft.store, draft.tree, wish.path, draft.gone)
+    if note is not None:
+        draft.blockers.append(_placed(note, wish))
+    return note is None
 
 
 def _block_nested(draft: _Draft, wishes: tuple[_Wish, ...], made: list[bytes]) -> None:
-    """Two new paths of one request that cannot be together: one under the other, or twins."""
-    keys: dict[str, bytes] = {}
-    for wish in (one for one in wishes if one.path in made):
-        parts = wish.path.split(b"/")
-        for depth in range(1, len(parts)):
-            if b"/".join(parts[:depth]) in made:
-                draft.block(Code.PATH_OCCUPIED, wish, by="file", occupied=quote_path(b"/".join(parts[:depth])))
-        for depth in range(1, len(parts) + 1):
-            path = b"/".join(parts[:depth])
-            if keys.setdefault(twin_key(path), path) != path:
-                draft.block(Code.PATH_REJECTED, wish, rule="twin", twin=quote_path(keys[twin_key(path)]))
-                break
+    """Two new paths of one request that cannot be together."""
+    by_path = {quote_path(wish.path): wish for wish in wishes}
+    draft.blockers.extend(_placed(note, by_path[note.at]) for note in crossed(made))
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """One file as the card shows it."""
-
-    note: Note
-    path: bytes
-    old: Entry | None
-    new: Entry | None
-
-    def warnings(self, store: Store) -> Iterator[Note]:
-        shown = quote_path(self.path)
-        yield from path_warnings(self.path)
-        if self.new is None:
-            yield Note(code="deletes_file", at=shown)
-            return
-        if self.new.mode == EXECUTABLE and (self.old is None or self.old.mode != EXECUTABLE):
-            yield Note(code="becomes_executable", at=shown, params={"mode": f"{self.new.mode:o}"})
-        if self.old is None or self.old.oid != self.new.oid:
-            old = store.blob(self.old.oid) if self.old else b""
-            yield from content_warnings(self.path, old, store.blob(self.new.oid))
-
-
-def _file_notes(request: FileImport, store: Store, old_tree: Oid | None, new_tree: Oid) -> Iterator[_Seen]:
-    """From what differs between the trees, not from what was asked; a rename joins its two changes."""
-    changes = {change.path: change for change in store.changes(old_tree, new_tree)}
-    renames = {wish.path: wish.source for wish in request.changes() if wish.source is not None}
-    sources = set(renames.values())
-    for path, change in changes.items():
-        source = renames.get(path)
-        if source is not None and source in changes:
-            yield _seen(store, path, changes[source].old, change.new, source)
-        elif path not in sources or change.new is not None:
-            yield _seen(store, path, change.old, change.new, None)
-
-
-def _seen(store: Store, path: bytes, old: Entry | None, new: Entry | None, source: bytes | None) -> _Seen:
-    params: dict[str, Any] = {"old_path": quote_path(source)} if source is not None else {}
-    for side, entry in (("old", old), ("new", new)):
-        if entry is not None:
-            params |= {f"{side}_mode": f"{entry.mode:06o}", f"{side}_oid": entry.oid}
-    old_content, new_content = (store.blob(entry.oid) if entry else b"" for entry in (old, new))
-    params["binary"] = is_binary(old_content) or is_binary(new_content)
-    lines = store.line_count(old.oid if old else None, new.oid if new else None)
-    params |= {"added": lines.added, "removed": lines.removed} if lines else {}
-    if new is not None:
-        params |= {"bytes": len(new_content), "sha256": sha256(new_content)}
-    if ends := line_ends_changed(old_content, new_content) if old and new else 0:
-        params["line_ends_changed"] = ends
-    return _Seen(Note(code=_note_code(old, new, source), at=quote_path(path), params=params), path, old, new)
-
-
-def _note_code(old: Entry | None, new: Entry | None, source: bytes | None) -> str:
-    if source is not None:
-        return "file_renamed"
-    if old is None or new is None:
-        return "file_created" if old is None else "file_deleted"
-    return "mode_changed" if old.oid == new.oid else "file_updated"
-
-
-def _headline(branch: str, files: tuple[_Seen, ...]) -> Note:
-    codes = [one.note.code for one in files]
-    executable = sum(
-        1 for one in files if one.new and one.new.mode == EXECUTABLE and (one.old is None or one.old.mode != EXECUTABLE)
-    )
-    return Note(
-        code="files_change",
-        at=branch,
-        params={
-            "branch": branch,
-            "created": codes.count("file_created"),
-            "updated": codes.count("file_updated"),
-            "deleted": codes.count("file_deleted"),
-            "renamed": codes.count("file_renamed"),
-            "mode_changed": codes.count("mode_changed"),
-            "executable": executable,
-            "added": sum(one.note.params.get("added", 0) for one in files),
-            "removed": sum(one.note.params.get("removed", 0) for one in files),
-        },
-    )
+def _placed(note: Note, wish: _Wish) -> Note:
+    return note.model_copy(update={"params": {"field": wish.at, **note.params}})
 
 
 def _bad(at: str, message: str, **details: Any) -> Refusal:
@@ -462,18 +358,22 @@ def _bad(at: str, message: str, **details: Any) -> Refusal:
 
 
 _BASE = {"README.md": "# Orchard\n", "app.py": "print('hello')\n", "win.txt": "x\r\ny\r\nz\r\n"}
+_COMMITS = {"base": Made(files=_BASE)}
+_REFS = {"refs/heads/main": "base"}
 _WORDS = {"branch": "main", "message": "Change files", "reason": "Because it was asked."}
 
 EXAMPLES: tuple[Example[FileImport], ...] = (
     Example(
         name="create a file",
-        files=_BASE,
+        commits=_COMMITS,
+        refs=_REFS,
         arguments={**_WORDS, "files": [{"path": "docs/new.md", "content": "new\n", "action": "create"}]},
-        after={**_BASE, "docs/new.md": "new\n"},
+        after={"refs/heads/main": {**_BASE, "docs/new.md": "new\n"}},
     ),
     Example(
         name="update, delete, rename and create in one commit",
-        files=_BASE,
+        commits=_COMMITS,
+        refs=_REFS,
         arguments={
             **_WORDS,
             "files": [
@@ -481,72 +381,81 @@ EXAMPLES: tuple[Example[FileImport], ...] = (
                     "path": "README.md",
                     "content": "# Orchard 2\n",
                     "action": "update",
-                    "expected_blob_oid": "{blob:README.md}",
+                    "expected_blob_oid": "{base:README.md}",
                 },
                 {"path": "win.txt", "action": "delete"},
                 {"path": "src/app.py", "from_path": "app.py", "action": "rename"},
                 {"path": "run.sh", "content": "#!/bin/sh\n", "mode": "100755"},
             ],
         },
-        after={"README.md": "# Orchard 2\n", "src/app.py": "print('hello')\n", "run.sh": "#!/bin/sh\n"},
-        modes={"run.sh": EXECUTABLE},
+        after={
+            "refs/heads/main": {"README.md": "# Orchard 2\n", "src/app.py": "print('hello')\n", "run.sh": "#!/bin/sh\n"}
+        },
+        modes={"refs/heads/main:run.sh": EXECUTABLE},
         warnings=("becomes_executable", "deletes_file"),
     ),
     Example(
         name="change only the mode",
-        files=_BASE,
+        commits=_COMMITS,
+        refs=_REFS,
         arguments={**_WORDS, "files": [{"path": "app.py", "action": "update", "mode": "100755"}]},
-        after=_BASE,
-        modes={"app.py": EXECUTABLE},
+        after={"refs/heads/main": _BASE},
+        modes={"refs/heads/main:app.py": EXECUTABLE},
         warnings=("becomes_executable",),
     ),
     Example(
         name="line ends change",
-        files=_BASE,
+        commits=_COMMITS,
+        refs=_REFS,
         arguments={**_WORDS, "files": [{"path": "win.txt", "content": "x\nY\nz\n"}]},
-        after={**_BASE, "win.txt": "x\nY\nz\n"},
+        after={"refs/heads/main": {**_BASE, "win.txt": "x\nY\nz\n"}},
         warnings=("line_ends_change",),
     ),
     Example(
         name="the first commit of an empty repository",
-        files=None,
         arguments={**_WORDS, "files": [{"path": "README.md", "content": "# New\n"}]},
-        after={"README.md": "# New\n"},
+        after={"refs/heads/main": {"README.md": "# New\n"}},
     ),
     Example(
         name="content that hides something",
-        files=_BASE,
+        commits=_COMMITS,
+        refs=_REFS,
         arguments={**_WORDS, "files": [{"path": ".github/workflows/ci.yml", "content": "run: \u202eevil\n"}]},
-        after={**_BASE, ".github/workflows/ci.yml": "run: \u202eevil\n"},
+        after={"refs/heads/main": {**_BASE, ".github/workflows/ci.yml": "run: \u202eevil\n"}},
         warnings=("runs_or_redirects", "hidden_characters"),
     ),
     Example(
         name="create what exists",
-        files=_BASE,
+        commits=_COMMITS,
+        refs=_REFS,
         arguments={**_WORDS, "files": [{"path": "app.py", "content": "x\n", "action": "create"}]},
         blocked="file_exists",
     ),
     Example(
         name="a stale blob id",
-        files=_BASE,
+        commits=_COMMITS,
+        refs=_REFS,
         arguments={**_WORDS, "files": [{"path": "app.py", "content": "x\n", "expected_blob_oid": "0" * 39 + "1"}]},
         blocked="blob_mismatch",
     ),
     Example(
         name="a file through a file",
-        files=_BASE,
+        commits=_COMMITS,
+        refs=_REFS,
         arguments={**_WORDS, "files": [{"path": "app.py/x", "content": "x\n"}]},
         blocked="path_occupied",
     ),
     Example(
         name="a twin in other letter case",
-        files=_BASE,
+        commits=_COMMITS,
+        refs=_REFS,
         arguments={**_WORDS, "files": [{"path": "readme.MD", "content": "x\n"}]},
         blocked="path_rejected",
     ),
     Example(
         name="nothing that changes",
-        files=_BASE,
+        commits=_COMMITS,
+        refs=_REFS,
         arguments={**_WORDS, "files": [{"path": "app.py", "content": "print('hello')\n"}]},
         blocked="nothing_to_change",
     ),
