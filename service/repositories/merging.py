@@ -15,9 +15,11 @@ from service.contract.plan import Conflict, Region
 from service.contract.risk import is_binary
 from service.contract.world import Merged, Replay
 from service.repositories.diff import Span, diff_spans, lines_of
+from service.repositories.git import GitFailed
 
 _EMPTY_TREE: Final = Oid("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 _SIDES: Final = {b"1": "base", b"2": "ours", b"3": "theirs"}
+_VIRTUAL: Final = (b"Temporary merge branch 1", b"Temporary merge branch 2")  # a base that git merged from several
 _CONFLICT: Final = b"CONFLICT"
 _KINDS_SAID: Final = {  # git's names for what went wrong, as `merge-tree -z` prints them
     b"CONFLICT (file/directory)": "directory",
@@ -52,10 +54,23 @@ def merge(bench: Bench, ours: Oid, theirs: Oid, base: Oid | None) -> Merged:
     sides = _sides(bench, ours, theirs, base)
     said = bench.git("merge-tree", "--write-tree", "-z", "--messages", *sides, answers=(0, 1))
     told = _told(said)
-    if not told.stages and not any(kind.startswith(_CONFLICT) for _, kind in told.messages):
+    if _is_clean(bench, told, sides):
         return Merged(tree=told.tree)
     trees = (_tree(bench, ours), _tree(bench, theirs))
     return Merged(tree=told.tree, conflicts=tuple(_conflicts(bench, told, sides, trees)))
+
+
+def _is_clean(bench: Bench, told: "_Told", sides: tuple[Oid, Oid]) -> bool:
+    """Whether git would commit it. A conflict that it speaks of and leaves no entries for is one by its status only."""
+    if told.stages or not any(kind.startswith(_CONFLICT) for _, kind in told.messages):
+        return not told.stages
+    try:
+        bench.git("merge-tree", "--write-tree", "--no-messages", *sides)
+    except GitFailed as failed:
+        if failed.status == 1:
+            return False
+        raise
+    return True
 
 
 def _sides(bench: Bench, ours: Oid, theirs: Oid, base: Oid | None) -> tuple[Oid, Oid]:
@@ -89,11 +104,12 @@ def _told(said: bytes) -> _Told:
         mode, oid, stage = place.split(b" ")
         entry = Entry(mode=int(mode, 8), oid=Oid(oid.decode()))
         told.stages.setdefault(path, {})[_SIDES[stage]] = entry
-    for count in fields:
-        if count:
-            paths = tuple(next(fields) for _ in range(int(count)))
-            told.messages.append((paths, next(fields)))
-            next(fields)  # the sentence
+    for count in iter(lambda: next(fields, b""), b""):
+        if not count.isdigit():  # advice on submodules, in plain words, comes last
+            break
+        paths = tuple(next(fields) for _ in range(int(count)))
+        told.messages.append((paths, next(fields)))
+        next(fields)  # the sentence
     return told
 
 
@@ -118,9 +134,9 @@ def _conflicts(bench: Bench, told: _Told, sides: tuple[Oid, Oid], trees: tuple[O
 
 
 def _true_path(bench: Bench, path: bytes, sides: tuple[Oid, Oid], trees: tuple[Oid, ...]) -> bytes:
-    """Where the file was before git moved it out of the way of another, to `PATH~COMMIT`."""
-    name, mark, label = path.rpartition(b"~")
-    moved = mark and label.partition(b"_")[0].decode("latin-1") in sides
+    """Where the file was before git moved it out of the way of another, to `PATH~COMMIT`, or `PATH~COMMIT_1`."""
+    name, _, label = path.rpartition(b"~")
+    moved = label.partition(b"_")[0] in {*(side.encode() for side in sides), *_VIRTUAL}
     return name if moved and all(bench.entry(tree, path) is None for tree in trees) else path
 
 
@@ -140,7 +156,7 @@ def _kind(base: Entry | None, ours: Entry | None, theirs: Entry | None, said: se
     found = {_KINDS_SAID[kind] for kind in said if kind in _KINDS_SAID}
     types = {entry.mode & _TYPE for entry in (ours, theirs) if entry}
     cases = (
-        ("directory", "directory" in found or not types),
+        ("directory", "directory" in found or not (types or base)),
         ("renamed", "renamed" in found),
         ("deleted_by_us", ours is None),
         ("deleted_by_them", theirs is None),

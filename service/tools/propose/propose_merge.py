@@ -17,7 +17,7 @@ from service.contract.conflicting import conflicted
 from service.contract.data import Oid
 from service.contract.history import COMMITS_SHOWN, commits_section
 from service.contract.operation import Example, Made, Request
-from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Outcome, Plan, ReviewCard, Value, Wish
+from service.contract.plan import Blocked, Fact, MoveRef, Need, NewCommit, Note, Outcome, Plan, ReviewCard, Value, Wish
 from service.contract.refs import (
     Branch,
     ExpectedOid,
@@ -108,13 +108,9 @@ class MergeBranches:
         if request.mode == "fast_forward_only":
             effect = MoveRef(ref=branch_ref(request.branch), old=tip, new=source)
             return Plan(kinds=(self.kind,), build=(), effects=(effect,))
-        merged = world.store.merge(tip, source)
-        if merged.conflicts:
-            return conflicted(world.store, merged.conflicts)
-        squash = request.mode == "squash"
-        if squash and merged.tree == world.store.commit(tip).tree:
-            return Blocked(blockers=(Note(code=Code.NOTHING_TO_CHANGE.value.name, at=request.branch),))
-        made = world.store.draft((tip,) if squash else (tip, source), merged.tree, request.text().encode())
+        made = _made(request, world, tip, source)
+        if isinstance(made, Blocked):
+            return made
         effect = MoveRef(ref=branch_ref(request.branch), old=tip, new=made.id)
         return Plan(kinds=(self.kind,), build=(made,), effects=(effect,))
 
@@ -163,6 +159,17 @@ def _obstacle(request: Merge, world: World, tip: Oid, source: Oid) -> Note | Non
     if request.mode == "fast_forward_only" and not store.contains(source, tip):
         return Note(code=Code.NOT_FAST_FORWARD.value.name, at=request.branch)
     return None
+
+
+def _made(request: Merge, world: World, tip: Oid, source: Oid) -> NewCommit | Blocked:
+    """The commit that merges or squashes."""
+    merged = world.store.merge(tip, source)
+    if merged.conflicts:
+        return conflicted(world.store, merged.conflicts)
+    squash = request.mode == "squash"
+    if squash and merged.tree == world.store.commit(tip).tree:
+        return Blocked(blockers=(Note(code=Code.NOTHING_TO_CHANGE.value.name, at=request.branch),))
+    return world.store.draft((tip,) if squash else (tip, source), merged.tree, request.text().encode())
 
 
 _BASE = {"README.md": "# Orchard\n", "app.py": "one\ntwo\nthree\nfour\nfive\n"}

@@ -227,7 +227,7 @@ def _fate(request: Rebase, world: World, plan: Plan) -> _Fate:
     store, move = world.store, plan.effects[0]
     bases = _bases(request, world)
     if isinstance(bases, Blocked):
-        raise LookupError(bases.blockers)  # never: it was planned on them
+        raise TypeError("it was planned on what is not there")
     tip, onto, upstream = bases
     replay = store.replay(tip, upstream)
     repeated = {new.replays for new in plan.commits}

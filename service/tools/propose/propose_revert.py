@@ -22,8 +22,7 @@ from service.kit.errors import Code, Refusal
 
 SUBJECT_MOST: Final = 1_000
 ENCODINGS: Final = frozenset(
-    ("iso-8859-1", "iso8859-1", "latin1", "latin-1", "iso-8859-2", "iso-8859-15", "windows-1251", "windows-1252")
-    + ("cp1251", "cp1252", "koi8-r", "shift_jis", "sjis", "euc-jp", "iso-2022-jp", "euc-kr", "gbk", "gb18030", "big5")
+    ("iso-8859-1", "iso8859-1", "latin1", "latin-1", "iso-8859-2", "iso-8859-15", "windows-1252", "koi8-r", "euc-jp")
 )
 
 
