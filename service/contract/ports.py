@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from service.contract.data import Commit, Entry, Json, Oid
-from service.contract.operation import Operation
+from service.contract.operation import Operation, Toolset
 from service.contract.plan import Conflict, MoveRef
 from service.kit.actor import Actor
 
@@ -181,6 +181,7 @@ class Tool(Protocol[A]):
     title: ClassVar[str]
     description: ClassVar[str]
     scope: ClassVar[Scope]
+    toolset: ClassVar[Toolset]
     read_only: ClassVar[bool]
     destructive: ClassVar[bool]
     idempotent: ClassVar[bool]

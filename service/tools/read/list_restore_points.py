@@ -6,7 +6,7 @@ from pydantic import Field
 
 from service.contract.answers import MoveAnswer
 from service.contract.data import Json
-from service.contract.operation import RepositoryId
+from service.contract.operation import RepositoryId, Toolset
 from service.contract.paging import ANSWER_BYTES, Cursor, fit
 from service.contract.ports import Answer, Arguments, Ports, RestorePoint, Scope
 
@@ -57,6 +57,7 @@ class ListRestorePoints:
         "whole; propose_restore brings refs back."
     )
     scope: ClassVar[Scope] = "repo:read"
+    toolset: ClassVar[Toolset] = "git"
     read_only: ClassVar[bool] = True
     destructive: ClassVar[bool] = False
     idempotent: ClassVar[bool] = True

@@ -8,6 +8,7 @@ from pydantic import Field
 from service.contract.data import Entry, Json
 from service.contract.lookup import KINDS, TYPE_BITS, PathArgument
 from service.contract.names import quote_path, unquote_path
+from service.contract.operation import Toolset
 from service.contract.paging import ANSWER_BYTES, Cursor, fit
 from service.contract.plan import Conflict
 from service.contract.ports import Answer, Arguments, KeptConflict, Ports, Scope
@@ -106,6 +107,7 @@ class ReadConflicts:
         "each at a time. Kept for a day, the last 20 of a connection."
     )
     scope: ClassVar[Scope] = "repo:read"
+    toolset: ClassVar[Toolset] = "core"
     read_only: ClassVar[bool] = True
     destructive: ClassVar[bool] = False
     idempotent: ClassVar[bool] = True

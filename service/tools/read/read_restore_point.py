@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from service.contract.answers import MoveAnswer
+from service.contract.operation import Toolset
 from service.contract.ports import Answer, Arguments, Ports, Scope
 
 RestorePointId = Annotated[
@@ -43,6 +44,7 @@ class ReadRestorePoint:
         "(new); forty zeros stand for absent. propose_restore takes its id and these refs."
     )
     scope: ClassVar[Scope] = "repo:read"
+    toolset: ClassVar[Toolset] = "git"
     read_only: ClassVar[bool] = True
     destructive: ClassVar[bool] = False
     idempotent: ClassVar[bool] = True
