@@ -44,7 +44,7 @@ class Wall:
 
 
 ACTOR = Actor("agent", UUID(int=1), UUID(int=2), "Claude", frozenset({"repo:read", "repo:propose"}))
-WALL = Ports(ACTOR, Wall(), Wall(), Wall(), asyncio.to_thread)  # type: ignore[arg-type]
+WALL = Ports(ACTOR, Wall(), Wall(), Wall(), Wall(), Wall(), asyncio.to_thread)  # type: ignore[arg-type]
 
 
 def call(entry: Entry, sent: dict[str, Any]) -> BaseException | None:
@@ -70,7 +70,7 @@ def test_the_committed_catalogue_is_the_one_that_is_served() -> None:
 
 def test_the_order_is_the_same_every_time_and_the_catalogue_is_small() -> None:
     assert [one["name"] for one in REGISTRY.catalogue()] == sorted(CATALOGUE)
-    assert len(CATALOGUE) <= MOST_TOOLS
+    assert len(REGISTRY.catalogue({"core"})) <= MOST_TOOLS
 
 
 @every_tool
