@@ -21,6 +21,7 @@ from service.kit.actor import Actor
 from service.kit.errors import Refusal
 from service.tools.registry import NAME, Entry, catalogue_text, discover
 from service.tools.schema import faults
+from tests.good_arguments import GOOD
 
 ROOT = Path(__file__).parent.parent.parent
 REGISTRY = discover()
@@ -137,16 +138,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
     max_leaves=8,
 )
-GOOD: dict[str, Any] = {
-    "repository_id": str(UUID(int=3)),
-    "proposal_id": str(UUID(int=4)),
-    "reason": "Because.",
-    "branch": "main",
-    "message": "Change",
-    "files": [{"path": "a.txt", "content": "a\n"}],
-    "idempotency_key": "key-0001",
-    "text": "a",
-}
 
 
 @every_tool

@@ -11,6 +11,7 @@ from service.contract.data import Json
 from service.identity.permissions import admits
 from service.kit.errors import Code
 from service.ledger.tables import ledger_entry
+from tests.good_arguments import GOOD
 from tests.stage import REGISTRY, House, Web
 
 pytestmark = pytest.mark.anyio
@@ -99,38 +100,11 @@ async def test_no_id_or_name_makes_a_page_fail(web: Web, house: House, one: str)
         assert 300 <= answer.status_code < 500, path
 
 
-# What would be good, so that what is not is met where it would do harm.
-GOOD_ARGUMENTS: Json = {
-    "branch": "main",
-    "branches": ["main"],
-    "commit": "0" * 40,
-    "commits": ["main"],
-    "conflict_id": "3b0e2c9a-7a55-4f0e-9f4e-6f1d2f9b1c11",
-    "edits": [{"path": "app.py", "search": "hello", "replace": "bye"}],
-    "files": [{"path": "new.txt", "content": "new\n"}],
-    "idempotency_key": "key-for-this-one",
-    "into": "main",
-    "message": "Change files",
-    "name": "v1",
-    "onto": "main",
-    "patch": "--- a/app.py\n+++ b/app.py\n@@ -1 +1 @@\n-print('hello')\n+print('bye')\n",
-    "path": "app.py",
-    "reason": "Because it was asked.",
-    "refs": ["refs/heads/main"],
-    "restore_point_id": "3b0e2c9a-7a55-4f0e-9f4e-6f1d2f9b1c11",
-    "source": "main",
-    "steps": [{"kind": "propose_tag", "arguments": {"name": "v1", "target": "main", "message": "One"}}],
-    "target": "main",
-    "text": "hello",
-    "view": "overview",
-}
-
-
 @pytest.mark.parametrize("tool", [entry.name for entry in REGISTRY])
 async def test_no_value_in_any_argument_makes_a_tool_fail(web: Web, house: House, tool: str) -> None:
     shown = await house.propose()
     token, before = await web.token(house.agent), await entries(house)
-    good = {**GOOD_ARGUMENTS, "repository_id": str(house.repository), "proposal_id": shown["proposal_id"]}
+    good = {**GOOD, "repository_id": str(house.repository), "proposal_id": shown["proposal_id"]}
     entry = REGISTRY.find(tool)
     assert entry is not None
     known = {name: good[name] for name in entry.input_schema.get("required", [])}
@@ -154,7 +128,7 @@ async def refused_or_answered(web: Web, token: str, tool: str, arguments: Json) 
 
 
 # Of the values above, the ones that are good content and good paths.
-GOOD: dict[str, tuple[str, ...]] = {
+PASSING: dict[str, tuple[str, ...]] = {
     "content": ("", "' OR 1=1 --", "../../etc/passwd", "0" * 40, "approve", "\u202e", "\uffff"),
     "path": ("' OR 1=1 --", "0" * 40, "approve"),
 }
@@ -164,7 +138,7 @@ GOOD: dict[str, tuple[str, ...]] = {
 async def test_no_value_in_any_field_of_a_file_makes_a_proposal_fail(web: Web, house: House, field: str) -> None:
     token, before = await web.token(house.agent), await entries(house)
     for number, value in enumerate(VALUES):
-        if value in GOOD.get(field, ()):
+        if value in PASSING.get(field, ()):
             continue
         if value is None and field not in {"path", "action", "encoding", "content"}:
             continue  # absent
