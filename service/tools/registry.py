@@ -3,17 +3,17 @@
 import json
 import pkgutil
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.contract.answers import ProposalAnswer
 from service.contract.data import Json
-from service.contract.operation import Operation
+from service.contract.operation import Operation, Toolset
 from service.contract.ports import Answer, Ports, Scope, Tool
 from service.tools import propose, read
 from service.tools.schema import faults, portable_schema
@@ -21,6 +21,7 @@ from service.tools.validation import errors_of, refuse
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 KEY = "idempotency_key"
+TOOLSETS: tuple[Toolset, ...] = get_args(Toolset)
 
 
 class BadTool(Exception):
@@ -56,6 +57,8 @@ class Entry(Protocol):
     @property
     def scope(self) -> Scope: ...
     @property
+    def toolset(self) -> Toolset: ...
+    @property
     def hints(self) -> Json: ...
     @property
     def input_schema(self) -> Json: ...
@@ -90,6 +93,10 @@ class ToolEntry:
     @property
     def scope(self) -> Scope:
         return self.tool.scope
+
+    @property
+    def toolset(self) -> Toolset:
+        return self.tool.toolset
 
     @property
     def hints(self) -> Json:
@@ -129,6 +136,10 @@ class ProposeEntry:
     @property
     def description(self) -> str:
         return self.operation.description
+
+    @property
+    def toolset(self) -> Toolset:
+        return self.operation.toolset
 
     @property
     def hints(self) -> Json:
@@ -182,9 +193,9 @@ class Registry:
         """The tool with this name."""
         return self._entries.get(name)
 
-    def catalogue(self) -> list[Json]:
-        """What `tools/list` shows; `openapi/tools.json` holds the same."""
-        return [_listed(entry) for entry in self]
+    def catalogue(self, toolsets: Collection[Toolset] = TOOLSETS) -> list[Json]:
+        """What `tools/list` shows of these toolsets; `openapi/tools.json` holds all of them."""
+        return [_listed(entry) for entry in self if entry.toolset in toolsets]
 
 
 def catalogue_text(registry: Registry) -> str:
