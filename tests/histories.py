@@ -44,7 +44,7 @@ def ask(folder: Path, *arguments: str | bytes, stdin: bytes = b"") -> tuple[int,
     line = ["git", *QUIET, *arguments]
     done = subprocess.run(line, cwd=folder, input=stdin, capture_output=True, check=False, env=ENVIRONMENT)
     assert done.returncode in {0, 1}, (arguments, done.returncode, done.stderr)
-    return done.returncode, done.stdout
+    return done.returncode, done.stdout + (done.stderr if done.returncode else b"")
 
 
 def git(folder: Path, *arguments: str | bytes, stdin: bytes = b"") -> bytes:
@@ -100,12 +100,13 @@ class Made:
     Attributes:
         commits: the oldest first.
         paths: the conflicted ones; None where there were none.
-        at: the commit that did not fit.
+        at: the commit that did not fit, or that would change nothing: then it is `empty`.
     """
 
     commits: tuple[tuple[bytes, bytes, bytes], ...] = ()
     paths: frozenset[bytes] | None = None
     at: str = ""
+    empty: bool = False
 
 
 class Stock:
@@ -137,7 +138,7 @@ class Stock:
 
     def _made(self, start: Oid, since: Oid, *arguments: str) -> Made:
         git(self._folder, "checkout", "-q", "-f", "--detach", start)
-        status, _ = ask(self._folder, *arguments)
+        status, written = ask(self._folder, *arguments)
         if status == 0:
             shape = "--format=%T%x00%an <%ae> %ad%x00%B%x01"
             said = git(self._folder, "log", "--first-parent", "--reverse", "--date=raw", shape, f"{since}..HEAD")
@@ -145,7 +146,7 @@ class Stock:
             return Made(tuple(tuple(record.split(b"\0")) for record in records))  # type: ignore[misc]  # three each
         left = git(self._folder, "ls-files", "-u", "-z").split(b"\0")[:-1]
         paths = frozenset(record.partition(b"\t")[2].partition(b"~")[0] for record in left)
-        return Made(paths=paths, at=self._give_up())
+        return Made(paths=paths, at=self._give_up(), empty=not any(word in written for word in STOPPED))
 
     def _give_up(self) -> str:
         """Empty the working tree, for the next checkout to fill; at which commit git stopped, or empty."""
@@ -164,6 +165,8 @@ class Stock:
         return stopped
 
 
+STOPPED = (b"could not apply", b"could not revert", b"Automatic merge failed")
+"""How stock git says that it is a conflict, and not that nothing changes."""
 AUTHOR = b"Claude (conn-1) <conn-1@localhost> 1700000000 +0000"
 
 
@@ -204,7 +207,7 @@ class Ours:
             return Made(paths=frozenset(one.path for one in plan.conflicts), at=note.params["commit"] or "")
         assert note.code == "nothing_to_change", note
         if "commit" in note.params:
-            return Made(paths=frozenset(), at=note.params["commit"])
+            return Made(paths=frozenset(), at=note.params["commit"], empty=True)
         return _chain(staging, tip, since)
 
 

@@ -6,9 +6,10 @@ Refused when: one of them does not fit without a conflict, changes nothing, or i
 """
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from service.contract.data import Oid
-from service.contract.operation import Example, Made
+from service.contract.operation import Example, Made, Toolset
 from service.contract.picking import Pick, PickRequest, pick_card, pick_needs, pick_plan
 from service.contract.plan import Blocked, Fact, Need, NewCommit, Outcome, Plan, ReviewCard, Value, Wish
 from service.contract.refs import branch_ref
@@ -25,6 +26,7 @@ class PickCommits:
 
     kind = "propose_cherry_pick"
     version = 1
+    toolset: ClassVar[Toolset] = "git"
     title = "Propose to cherry-pick commits"
     description = (
         "Proposes to repeat 1 to 20 commits on a branch, in the order given (the oldest first), each with its own "

@@ -8,7 +8,7 @@ branch cannot move forward and was to.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -16,7 +16,7 @@ from service.contract.changes import change_counts, changed_files, file_warnings
 from service.contract.conflicting import conflicted
 from service.contract.data import Oid
 from service.contract.history import COMMITS_SHOWN, commits_section
-from service.contract.operation import Example, Made, Request
+from service.contract.operation import Example, Made, Request, Toolset
 from service.contract.plan import Blocked, Fact, MoveRef, Need, NewCommit, Note, Outcome, Plan, ReviewCard, Value, Wish
 from service.contract.refs import (
     Branch,
@@ -78,6 +78,7 @@ class MergeBranches:
 
     kind = "propose_merge"
     version = 1
+    toolset: ClassVar[Toolset] = "git"
     title = "Propose a merge"
     description = (
         "Proposes to merge a branch, a tag or a commit into a branch: with a merge commit, squashed, or as a "

@@ -8,7 +8,7 @@ Refused when: one of them does not fit without a conflict, or nothing would be a
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
@@ -16,7 +16,7 @@ from service.contract.changes import change_counts, changed_files, file_warnings
 from service.contract.conflicting import conflicted
 from service.contract.data import NULL, Oid
 from service.contract.history import COMMITS_SHOWN, commit_note, commits_section
-from service.contract.operation import Example, Made, Request
+from service.contract.operation import Example, Made, Request, Toolset
 from service.contract.plan import (
     Blocked,
     Fact,
@@ -56,6 +56,7 @@ class RebaseBranch:
 
     kind = "propose_rebase"
     version = 1
+    toolset: ClassVar[Toolset] = "git"
     title = "Propose a rebase"
     description = (
         "Proposes to repeat the commits that a branch has beyond another one on top of that, or elsewhere (onto), as "

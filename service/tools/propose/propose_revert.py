@@ -7,12 +7,12 @@ named.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Self
+from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import Field, model_validator
 
 from service.contract.data import Commit, Oid
-from service.contract.operation import Example, Made
+from service.contract.operation import Example, Made, Toolset
 from service.contract.picking import Pick, PickRequest, pick_card, pick_needs, pick_plan
 from service.contract.plan import Blocked, Fact, Need, NewCommit, Outcome, Plan, ReviewCard, Value, Wish
 from service.contract.refs import Message, branch_ref
@@ -46,6 +46,7 @@ class RevertCommits:
 
     kind = "propose_revert"
     version = 1
+    toolset: ClassVar[Toolset] = "git"
     title = "Propose to revert commits"
     description = (
         "Proposes to undo 1 to 20 commits on a branch, in the order given (the newest first), by one new commit for "
