@@ -12,12 +12,13 @@ class RefAt(Data):
     branch comes first by name: it is NULL only where there is none.
 
     `hold` says when the fact still holds: `exact`, the ref is where it was seen; `contains`, it is there or has moved
-    on from there.
+    on from there; `as_moved`, exactly where the plan moves this ref, else as `contains`: that is known once there is a
+    plan, so no pin is stored with it.
     """
 
     kind: Literal["ref"] = "ref"
     name: str
-    hold: Literal["exact", "contains"] = "exact"
+    hold: Literal["exact", "contains", "as_moved"] = "exact"
 
 
 Fact = RefAt

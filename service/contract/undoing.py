@@ -1,7 +1,21 @@
 """How an execution is taken back: by reverting its commits, by moving a branch back, or by its restore point."""
 
+from typing import Final
+
 from service.contract.plan import Outcome, Wish
 from service.contract.refs import short_name
+
+RESTORE_POINTS: Final = "refs/restore/"
+
+
+def kept_ref(point: str, ref: str) -> str:
+    """Where a restore point keeps what a ref was before the execution."""
+    return f"{RESTORE_POINTS}{point}/kept/{ref.removeprefix('refs/')}"
+
+
+def made_ref(point: str, ref: str) -> str:
+    """Where a restore point keeps what the execution made of a ref that was not there before."""
+    return f"{RESTORE_POINTS}{point}/made/{ref.removeprefix('refs/')}"
 
 
 def revert_of(outcome: Outcome, branch: str) -> Wish | None:

@@ -81,6 +81,7 @@ def plan_proposal(
         if isinstance(plan, Blocked):
             raise _blocked(plan, staging)
         plan = plan.model_copy(update={"restorable": is_restorable(staging, plan)})
+        pins = settled(pins, plan)
         reviewed = manifests(staging, plan)
         _check_size(plan, reviewed)
         card = operation.review_card(request, world, plan)
@@ -95,6 +96,19 @@ def plan_proposal(
             refs=tuple(move.ref for move in plan.effects),
             paths=tuple(sorted({line.path for manifest in reviewed for line in manifest.lines})),
         )
+
+
+def settled(pins: Sequence[Pin], plan: Plan) -> tuple[Pin, ...]:
+    """The pins with how each holds: what is `as_moved` is so exactly where the plan moves the ref."""
+    moved = {move.ref for move in plan.effects}
+
+    def one(pin: Pin) -> Pin:
+        if pin.fact.hold != "as_moved":
+            return pin
+        hold = "exact" if pin.fact.name in moved else "contains"
+        return pin.model_copy(update={"fact": pin.fact.model_copy(update={"hold": hold})})
+
+    return tuple(map(one, pins))
 
 
 def is_restorable(store: Store, plan: Plan) -> bool:

@@ -48,6 +48,7 @@ class Staging(Objects, Store):
         self._deadline = deadline
         self._objects = {one.oid: one for one in objects}
         self._drafts: dict[Oid, NewCommit] = {one.id: one for one in drafts}
+        self._tags: dict[Oid, Oid] = {}  # the targets of planned tags
         self._built: dict[Oid, Oid] = {}  # what drafts are called while they are merged
         self._found: set[Oid] = set()
         self._scratch: Scratch | None = None
@@ -90,6 +91,7 @@ class Staging(Objects, Store):
 
     def find_commit(self, oid: Oid) -> Oid | None:
         """The commit that this id is or, as a tag, leads to; None where there is none."""
+        oid = self._tags.get(oid, oid)
         return oid if oid in self._drafts else super().find_commit(oid)
 
     def contains(self, tip: Oid, commit: Oid) -> bool:
@@ -247,7 +249,9 @@ class Staging(Objects, Store):
     def tag(self, target: Oid, name: str, message: bytes) -> NewTag:
         """An annotated tag to build; equal ones have the same provisional id."""
         seed = b"tag\n" + f"{target}\n{name}\n".encode() + message
-        return NewTag(id=Draft(Oid(hashlib.sha256(seed).hexdigest()[:40])), target=target, name=name, message=message)
+        new = NewTag(id=Draft(Oid(hashlib.sha256(seed).hexdigest()[:40])), target=target, name=name, message=message)
+        self._tags[new.id] = target
+        return new
 
     def among(self, wanted: Collection[Oid]) -> tuple[Staged, ...]:
         """Those of these objects that are staged."""
