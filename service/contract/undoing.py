@@ -6,6 +6,8 @@ from service.contract.plan import Outcome, Wish
 from service.contract.refs import short_name
 
 RESTORE_POINTS: Final = "refs/restore/"
+RESTORED_MOST: Final = 100
+"""So many refs at most are brought back in one proposal."""
 
 
 def kept_ref(point: str, ref: str) -> str:
@@ -32,8 +34,8 @@ def reset_of(outcome: Outcome) -> Wish:
 
 
 def restore_of(outcome: Outcome) -> Wish | None:
-    """Bring every ref back to what it was."""
-    if outcome.restore_point is None:
+    """Bring every ref back to what it was; None for more of them than one proposal brings back."""
+    if outcome.restore_point is None or len(outcome.moves) > RESTORED_MOST:
         return None
     refs = [move.ref for move in outcome.moves]
     return Wish(kind="propose_restore", arguments={"restore_point_id": outcome.restore_point, "refs": refs})

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from service.contract.data import NULL
 from service.contract.operation import Operation
 from service.contract.plan import Blocked, Conflict, Fact, Manifest, MoveRef, Pin, Plan, RefAt, ReviewCard, Value
+from service.contract.refs import BRANCHES
 from service.contract.world import Store, World
 from service.kit.canonical import canonical, digest, sha256
 from service.kit.errors import Code, Refusal
@@ -115,7 +116,8 @@ def is_restorable(store: Store, plan: Plan) -> bool:
     """Whether an execution must keep what the refs were: unless each goes forward on a branch that is there."""
 
     def forward(move: MoveRef) -> bool:
-        return NULL not in (move.old, move.new) and store.contains(move.new, move.old)
+        stays = move.ref.startswith(BRANCHES) and NULL not in (move.old, move.new)  # a tag may lead to anything
+        return stays and store.contains(move.new, move.old)
 
     return bool(plan.steps) or not all(map(forward, plan.effects))
 

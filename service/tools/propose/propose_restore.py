@@ -44,11 +44,9 @@ from service.contract.plan import (
 from service.contract.refs import BRANCHES, short_name
 from service.contract.risk import text_warnings
 from service.contract.room import room_needs, room_obstacle
-from service.contract.undoing import kept_ref, made_ref, reset_of, restore_of
+from service.contract.undoing import RESTORED_MOST, kept_ref, made_ref, reset_of, restore_of
 from service.contract.world import Store, World
 from service.kit.errors import Code, Refusal
-
-REFS_MOST: Final = 100
 
 
 def _full(name: str, field: str) -> str:
@@ -83,7 +81,7 @@ class Restore(Request):
             description="1 to 100 refs of it to bring back, in full as read_restore_point gives them (refs/heads/main, "
             "refs/tags/v1).",
             min_length=1,
-            max_length=REFS_MOST,
+            max_length=RESTORED_MOST,
         ),
         AfterValidator(_distinct),
     ]
