@@ -96,6 +96,7 @@ class Staging(Objects, Store):
 
     def contains(self, tip: Oid, commit: Oid) -> bool:
         """Whether a commit is the tip or one of its ancestors."""
+        self.check_time()
         drafts, stored = self._above(tip)
         if tip == commit or commit in drafts:
             return True
@@ -110,6 +111,7 @@ class Staging(Objects, Store):
 
     def log(self, tip: Oid, without: Oid, most: int) -> tuple[tuple[Oid, ...], int]:
         """What the tip has and `without` (NULL: nothing) has not: the newest commits, at most `most`, and how many."""
+        self.check_time()
         drafts, stored = self._above(tip)
         known, hidden = self._above(without) if without != NULL else ([], [])
         fresh = [one for one in drafts if one not in known]

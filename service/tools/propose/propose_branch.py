@@ -7,14 +7,14 @@ the commit is not there.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from service.contract.data import NULL
 from service.contract.moves import ref_note
 from service.contract.names import check_new_branch
-from service.contract.operation import Example, GroupedRequest, Made
+from service.contract.operation import Example, GroupedRequest, Made, Toolset
 from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Outcome, Plan, ReviewCard, Section, Value, Wish
 from service.contract.refs import Source, source_commit, source_needs
 from service.contract.risk import text_warnings
@@ -53,6 +53,7 @@ class CreateBranch:
 
     kind = "propose_branch"
     version = 1
+    toolset: ClassVar[Toolset] = "git"
     title = "Propose a new branch"
     description = (
         "Proposes a new branch that starts at a branch, a tag or a commit. Nothing changes until an owner approves. "

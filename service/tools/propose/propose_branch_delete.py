@@ -7,14 +7,14 @@ Refused when: none of them is there and merged.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
 from service.contract.changes import PATHS_SHOWN, fold_alike
 from service.contract.data import NULL, Oid
 from service.contract.moves import ref_note
-from service.contract.operation import Example, GroupedRequest, Made
+from service.contract.operation import Example, GroupedRequest, Made, Toolset
 from service.contract.plan import (
     Blocked,
     Fact,
@@ -92,6 +92,7 @@ class DeleteBranches:
 
     kind = "propose_branch_delete"
     version = 1
+    toolset: ClassVar[Toolset] = "git"
     title = "Propose to delete merged branches"
     description = (
         "Proposes to delete 1 to 100 branches whose commits are all on another branch. Those that are not merged into "

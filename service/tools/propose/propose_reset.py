@@ -6,7 +6,7 @@ Refused when: the branch or the commit is not there, or the branch is at that co
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -14,7 +14,7 @@ from service.contract.changes import changed_files, file_warnings, files_section
 from service.contract.data import Oid
 from service.contract.history import COMMITS_SHOWN, commits_section
 from service.contract.moves import rewrites_history
-from service.contract.operation import Example, Made, Request
+from service.contract.operation import Example, Made, Request, Toolset
 from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Outcome, Plan, ReviewCard, Value, Wish
 from service.contract.refs import (
     Branch,
@@ -52,6 +52,7 @@ class ResetBranch:
 
     kind = "propose_reset"
     version = 1
+    toolset: ClassVar[Toolset] = "git"
     title = "Propose to move a branch"
     description = (
         "Proposes to move a branch to another commit: back to an older one, forward, or to one elsewhere. Commits that "

@@ -10,7 +10,7 @@ the way, or everything is so already.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import AfterValidator, Field
 
@@ -26,7 +26,7 @@ from service.contract.data import NULL, Oid
 from service.contract.history import COMMITS_SHOWN, commits_section
 from service.contract.moves import ref_note, rewrites_history
 from service.contract.names import QUOTED, REF_BYTES, check_existing_ref
-from service.contract.operation import Example, Made, Request
+from service.contract.operation import Example, Made, Request, Toolset
 from service.contract.plan import (
     Blocked,
     Fact,
@@ -109,6 +109,7 @@ class RestoreRefs:
 
     kind = "propose_restore"
     version = 1
+    toolset: ClassVar[Toolset] = "git"
     title = "Propose to bring refs back"
     description = (
         "Proposes to bring 1 to 100 branches and tags back to what they were before an execution that its restore "

@@ -7,14 +7,14 @@ commit is not there.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from service.contract.data import NULL, Oid
 from service.contract.moves import ref_note
 from service.contract.names import check_new_tag
-from service.contract.operation import Example, GroupedRequest, Made
+from service.contract.operation import Example, GroupedRequest, Made, Toolset
 from service.contract.plan import (
     Blocked,
     Fact,
@@ -73,6 +73,7 @@ class CreateTag:
 
     kind = "propose_tag"
     version = 1
+    toolset: ClassVar[Toolset] = "git"
     title = "Propose a new tag"
     description = (
         "Proposes an annotated tag of a commit. Nothing changes until an owner approves, who becomes its tagger. "
