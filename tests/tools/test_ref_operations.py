@@ -11,11 +11,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import select
 
 from service.contract.data import NULL, Json, Oid
 from service.contract.operation import Operation
-from service.contract.plan import Note, Outcome, Plan, RefAt, ReviewCard
-from service.contract.undoing import kept_ref, made_ref, restore_of
+from service.contract.plan import MoveRef, Note, Outcome, Plan, RefAt, ReviewCard
+from service.contract.room import new_ref_needs, ref_obstacle
+from service.contract.undoing import RESTORED_MOST, kept_ref, made_ref, reset_of, restore_of
+from service.contract.world import World
 from service.kit.errors import Code, Refusal
 from service.proposals.planning import (
     Planned,
@@ -26,6 +29,8 @@ from service.proposals.planning import (
     load_plan,
     plan_proposal,
 )
+from service.proposals.tables import proposal
+from service.proposals.undo import Undo
 from service.repositories.bare import BareRepository
 from service.repositories.objects import decode
 from service.repositories.staging import Staging
@@ -34,7 +39,7 @@ from service.writer import intent
 from service.writer.intent import seal
 from service.writer.provenance import Trailers
 from service.writer.write import write
-from tests.stage import REGISTRY, git
+from tests.stage import REGISTRY, House, git
 
 AUTHOR = b"Claude (conn-1) <conn-1@localhost> 1700000000 +0000"
 COMMITTER = b"Olive Owner <o@example.org> 1700000100 +0000"
@@ -740,3 +745,76 @@ def test_the_writer_keeps_things_where_a_restore_looks_for_them() -> None:
 def test_a_tag_that_is_only_planned_leads_to_its_commit(history: History) -> None:
     with Staging(history.path, AUTHOR) as staging:
         assert staging.find_commit(staging.tag(Oid(history.oids["c2"]), "v9", b"x").id) == history.oids["c2"]
+
+
+def test_a_branch_that_is_called_like_a_tag_is_never_taken_for_it(history: History, tmp_path: Path) -> None:
+    repository, ref = history.copy(tmp_path), "refs/heads/refs/tags/light"
+    put(repository, ref, history.oids["c3"])
+    done = land(repository, "propose_reset", branch=ref, target="alone")
+    assert done.card.headline.at == done.card.warnings[0].params["confirm"] == ref
+    assert refs(repository)[ref] == history.oids["alone"]
+    wish = reset_of(done.outcome)
+    land(repository, wish.kind, **wish.arguments)
+    assert refs(repository)[ref] == history.oids["c3"]
+
+
+@pytest.mark.parametrize(("kind", "count"), [("propose_restore", 2), ("propose_branch_delete", 101)])
+def test_what_no_one_proposal_brings_back_has_no_undo(kind: str, count: int) -> None:
+    moves = tuple(MoveRef(ref=f"refs/heads/{n}", old=Oid("1" * 40), new=Oid("2" * 40)) for n in range(count))
+    point = POINT if count > RESTORED_MOST else None
+    assert OPERATIONS[kind].undo(Outcome(request={}, moves=moves, commits=(), restore_point=point)) is None
+
+
+@pytest.mark.parametrize(
+    ("pinned", "moved"), [("1" * 40, {}), ("1" * 40, {"refs/heads/a": NULL}), (NULL, {"refs/heads/a": Oid("2" * 40)})]
+)
+def test_in_a_plan_no_ref_makes_room_for_one_under_it_and_none_comes_under_a_new_one(
+    history: History, pinned: str, moved: Mapping[str, Oid]
+) -> None:
+    facts = {need.fact: NULL for need in new_ref_needs("refs/heads/a/b")} | {RefAt(name="refs/heads/a"): Oid(pinned)}
+    with Staging(history.path, AUTHOR) as staging:
+        note = ref_obstacle("refs/heads/a/b", World(facts, staging, moved))
+    assert note
+    assert (note.name, note.params["by"]) == ("branch_exists:a/b", "a")
+
+
+# The whole way
+
+
+@pytest.mark.anyio
+async def test_a_branch_is_deleted_and_the_owner_takes_it_back(house: House) -> None:
+    head = house.head()
+    put(house.path, "refs/heads/old", head)
+    shown = await propose(house, "propose_branch_delete", branches=["old"], into="main", group_id="group-01")
+    await house.decide(shown)
+    assert await house.execute(shown)
+    assert house.head("old") == NULL
+    undo = Undo(house.stage.app_db, house.stage.submit, OPERATIONS)
+    back = {"proposal_id": str(await undo(house.owner, UUID(shown["proposal_id"])))}
+    async with house.stage.app_db.bound(house.tenant) as tx:
+        back["card_digest"] = await tx.scalar(
+            select(proposal.c.digest).where(proposal.c.id == UUID(back["proposal_id"]))
+        )
+    await house.decide(back)
+    assert await house.execute(back)
+    assert house.head("old") == head
+
+
+@pytest.mark.anyio
+async def test_a_moved_branch_is_typed_before_it_is_moved(house: House) -> None:
+    side = git(house.path, "commit-tree", "-m", "Side", "main^{tree}").decode().strip()
+    shown = await propose(house, "propose_reset", branch="main", target=side)
+    with pytest.raises(Refusal) as caught:
+        await house.decide(shown)
+    assert caught.value.code is Code.CONFIRMATION_OPEN
+    await house.decide(shown, confirmed=frozenset({"main"}))
+    assert await house.execute(shown)
+    assert house.head() == side
+
+
+async def propose(house: House, kind: str, **arguments: Any) -> Json:
+    entry = REGISTRY.find(kind)
+    assert entry
+    sent = {"repository_id": str(house.repository), "reason": "Because.", "idempotency_key": f"key-{uuid4()}"}
+    answer = await entry.call({**sent, **arguments}, house.stage.ports(house.agent))
+    return answer.model_dump(mode="json")
