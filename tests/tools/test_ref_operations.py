@@ -648,6 +648,8 @@ def test_one_ref_of_two_is_brought_back_and_the_other_later(history: History, tm
 def test_a_branch_that_moved_on_since_is_brought_back_and_says_what_leaves(history: History, tmp_path: Path) -> None:
     repository = history.copy(tmp_path)
     point = land(repository, "propose_reset", branch="main", target="old").outcome.restore_point
+    forward = plan(repository, "propose_restore", restore_point_id=point, refs=["refs/heads/main"])
+    assert load_card(forward.card).warnings == ()
     put(repository, "refs/heads/main", history.oids["side"])
     done = land(repository, "propose_restore", restore_point_id=point, refs=["refs/heads/main"])
     assert refs(repository)["refs/heads/main"] == history.oids["c3"]
