@@ -42,7 +42,8 @@ class Pin(Data):
 class NewCommit(Data):
     """A commit to build: everything but committer, trailers and signature is fixed at submit.
 
-    `replays` is the commit that it repeats elsewhere: its author is that one's, and so is its message.
+    `replays` is the commit that it repeats elsewhere: its author is that one's, and so are its message and the
+    `encoding` that it says this is in.
     """
 
     id: Draft
@@ -51,6 +52,7 @@ class NewCommit(Data):
     author: Raw
     message: Raw
     replays: Oid | None = None
+    encoding: Raw = b""
 
 
 class NewTag(Data):

@@ -1,6 +1,7 @@
 """A plan's objects beside a repository, in memory: a contract `Store`. Nothing is written to the repository."""
 
 import hashlib
+import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from service.repositories.reading import GITLINK, TREE, BadObject, Kind, Names, 
 from service.repositories.scratch import Scratch
 from service.repositories.trees import edited
 
+_ENCODING = re.compile(rb"[A-Za-z0-9._:+()-]{0,40}")
 _Side = tuple[int, bytes] | None  # what one of two trees has: mode and hexadecimal id
 _Pair = tuple[bytes, _Side, _Side]
 
@@ -87,7 +89,18 @@ class Staging(Objects, Store):
         """The commit with this id; a draft has its author as committer until it is sealed."""
         if (new := self._drafts.get(oid)) is None:
             return super().commit(oid)
-        return Commit(tree=new.tree, parents=new.parents, author=new.author, committer=new.author, message=new.message)
+        return Commit(
+            tree=new.tree,
+            parents=new.parents,
+            author=new.author,
+            committer=new.author,
+            message=new.message,
+            encoding=new.encoding,
+        )
+
+    def is_draft(self, oid: Oid) -> bool:
+        """Whether this commit is only planned, so that its id means nothing to anybody else."""
+        return oid in self._drafts
 
     def find_commit(self, oid: Oid) -> Oid | None:
         """The commit that this id is or, as a tag, leads to; None where there is none."""
@@ -232,9 +245,9 @@ class Staging(Objects, Store):
         """A commit to build; equal ones have the same provisional id.
 
         Raises:
-            Refusal: COMMIT_REJECTED where the author of the replayed commit is no line that can be written again.
+            Refusal: COMMIT_REJECTED where the replayed commit's author, message or encoding cannot be written again.
         """
-        author = self._author if replays is None else _author_of(replays, self.commit(replays))
+        author, encoding = (self._author, b"") if replays is None else _repeated(replays, self.commit(replays))
         parts = (*parents, tree, replays or "")
         seed = b"draft\n" + "\n".join(parts).encode() + author + b"\n" + message
         new = NewCommit(
@@ -244,6 +257,7 @@ class Staging(Objects, Store):
             author=author,
             message=message,
             replays=replays,
+            encoding=encoding,
         )
         self._drafts[new.id] = new
         return new
@@ -277,12 +291,19 @@ class Staging(Objects, Store):
         return tuple(sorted(kept.values(), key=lambda one: (NUMBERS[one.kind], one.oid)))
 
 
-def _author_of(oid: Oid, commit: Commit) -> bytes:
+def _repeated(oid: Oid, commit: Commit) -> tuple[bytes, bytes]:
+    """The author and the encoding of a commit that is repeated."""
     try:
-        return check_identity(commit.author)
+        author = check_identity(commit.author)
     except ValueError:
         message = "The author of a commit is not a line that can be written again."
-        raise Refusal(Code.COMMIT_REJECTED, message, commit=oid) from None
+        raise Refusal(Code.COMMIT_REJECTED, message, commit=oid, field="author") from None
+    for field, bad in (("message", b"\0" in commit.message), ("encoding", not _ENCODING.fullmatch(commit.encoding))):
+        if bad:
+            raise Refusal(
+                Code.COMMIT_REJECTED, f"The {field} of a commit cannot be written again.", commit=oid, field=field
+            )
+    return author, commit.encoding
 
 
 def _tree(oid: Oid | None) -> _Side:
