@@ -33,6 +33,7 @@ BINARY_BYTES: Final = 2_000_000
 
 _SYMLINK: Final = 0o120000
 _BINARY_PART: Final = re.compile(rb"^(literal|delta) (\d{1,20})\r?\n(?:[A-Za-z]([^\n]*))?", re.MULTILINE)
+_CUT: Final = re.compile(rb"\x00|//")
 _LOOK: Final = 64  # bytes of a delta that hold the two sizes at its start
 _HEAD: Final = struct.Struct(">4sII")  # signature, version, how many entries
 _ENTRY: Final = struct.Struct(">24xI12x20sH")  # no times and places of a file: mode, id, the name's length
@@ -99,11 +100,11 @@ def apply(bench: Bench, tree: Oid, patch: bytes) -> Applied:
 def _applied(bench: Bench, tree: Oid, patch: bytes) -> Oid:
     files = patched_files(patch)
     _check_content(patch, files)
-    paths = _paths(bench, patch, files)
     place = _places(bench, tree)
-    before = {path: entry for path in sorted(paths) if (entry := place(path)) and entry.mode != TREE}
+    paths = {path for one in files for path in (one.old, one.new) if path is not None}
+    before = _found(place, paths)
     _check_size(bench, before, files)
-    links = {path: entry for path in _above(paths) - paths if (entry := place(path)) and entry.mode == _SYMLINK}
+    links = {path: entry for path, entry in _found(place, _above(paths) - paths).items() if entry.mode == _SYMLINK}
     after = _run(bench, patch, {**before, **links}, paths)
     gone = [path for path in before if path not in after]
     made = {path: entry for path, entry in after.items() if path not in links and before.get(path) != entry}
@@ -114,8 +115,12 @@ def _applied(bench: Bench, tree: Oid, patch: bytes) -> Oid:
 
 
 def _check_content(patch: bytes, files: Iterable[PatchedFile]) -> None:
-    """What a patch brings must stand in it: git would take a binary file by its id from anywhere in the repository."""
+    """What a patch brings must stand in it, names too: git would take a binary file by its id from anywhere in the
+    repository, cut a name at a NUL, and take `a//b` for `a/b`.
+    """
     notes = [_note("dataless", one.new or one.old or b"") for one in files if one.dataless]
+    odd = {path for one in files for path in (one.old, one.new) if path is not None and _CUT.search(path)}
+    notes += [_note("unsafe_path", path) for path in sorted(odd)]
     if notes:
         raise _Rejected(*notes)
     _limit(sum(_unpacked(*part.groups()) for part in _BINARY_PART.finditer(patch)), BINARY_BYTES)
@@ -150,16 +155,6 @@ def _limit(value: int, most: int) -> None:
         raise _Rejected(_note("too_large", b"", limit=most, value=min(value, 2**53 - 1)))
 
 
-def _paths(bench: Bench, patch: bytes, files: Iterable[PatchedFile]) -> set[bytes]:
-    """Every path that the patch names: git tells those that it would write, the headers where renames come from."""
-    try:
-        told = bench.git("apply", "--numstat", "-z", "-", stdin=patch)
-    except GitFailed as failed:
-        raise _rejected(failed, ()) from None
-    written = {line.split(b"\t", 2)[2] for line in told.split(b"\0") if line}
-    return written | {path for one in files for path in (one.old, one.new) if path is not None}
-
-
 def _places(bench: Bench, tree: Oid) -> _Places:
     """What the tree holds at a path; each folder is read once."""
     names = cache(bench.names)
@@ -174,6 +169,10 @@ def _places(bench: Bench, tree: Oid) -> _Places:
         return Entry(mode=_as_index(at[0]), oid=Oid(at[1].decode()))
 
     return place
+
+
+def _found(place: _Places, paths: Iterable[bytes]) -> dict[bytes, Entry]:
+    return {path: entry for path in sorted(paths) if (entry := place(path)) and entry.mode != TREE}
 
 
 def _as_index(mode: int) -> int:
@@ -193,15 +192,19 @@ def _check_size(bench: Bench, before: Mapping[bytes, Entry], files: Iterable[Pat
     _limit(sum(sizes[oid] for oid in read), READ_BYTES)
 
 
-def _run(bench: Bench, patch: bytes, entries: Mapping[bytes, Entry], paths: Iterable[bytes]) -> dict[bytes, Entry]:
+def _run(bench: Bench, patch: bytes, entries: Mapping[bytes, Entry], paths: Collection[bytes]) -> dict[bytes, Entry]:
     """Apply the patch to an index of these entries; what the index holds then."""
     index = bench.scratch.folder / "patched-index"
     index.write_bytes(_index(entries))
+    arguments = ("apply", "--cached", "--whitespace=nowarn", "--numstat", "-z", "--apply", "-")
     try:
-        bench.git("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch, GIT_INDEX_FILE=str(index))
+        told = bench.git(*arguments, stdin=patch, GIT_INDEX_FILE=str(index))
     except GitFailed as failed:
         raise _rejected(failed, paths) from None
-    return dict(_entries(bench.git("ls-files", "--stage", "-z", GIT_INDEX_FILE=str(index))))
+    written = {line.split(b"\t", 2)[2] for line in told.split(b"\0") if line}
+    if not written <= set(paths):  # git reads the headers otherwise than we do: then it has not seen what is there
+        raise _Rejected(*(_note("malformed", path) for path in sorted(written - set(paths))))
+    return dict(_entries(index.read_bytes()))
 
 
 def _index(entries: Mapping[bytes, Entry]) -> bytes:
@@ -214,12 +217,15 @@ def _index(entries: Mapping[bytes, Entry]) -> bytes:
     return content + hashlib.sha1(content, usedforsecurity=False).digest()
 
 
-def _entries(listed: bytes) -> Iterator[tuple[bytes, Entry]]:
-    for line in listed.split(b"\0"):
-        facts, _, path = line.partition(b"\t")
-        if facts:
-            mode, oid, _ = facts.split(b" ")
-            yield path, Entry(mode=int(mode, 8), oid=Oid(oid.decode()))
+def _entries(index: bytes) -> Iterator[tuple[bytes, Entry]]:
+    """The entries of an index, version 2: git writes the version that it has read."""
+    _, _, count = _HEAD.unpack_from(index)
+    at = _HEAD.size
+    for _ in range(count):
+        mode, oid, _ = _ENTRY.unpack_from(index, at)
+        path = index[at + _ENTRY.size : index.index(b"\0", at + _ENTRY.size)]
+        yield path, Entry(mode=mode, oid=Oid(oid.hex()))
+        at += (_ENTRY.size + len(path)) // 8 * 8 + 8
 
 
 def _check_places(
