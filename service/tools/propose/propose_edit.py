@@ -208,19 +208,11 @@ def _read(edit: Edit, index: int) -> _Wish:
     return _Wish(
         at=at,
         path=check_read_path(edit.path, f"{at}.path"),
-        search=_encoded(edit.search, f"{at}.search"),
-        replace=_encoded(edit.replace, f"{at}.replace"),
+        search=edit.search.encode(),
+        replace=edit.replace.encode(),
         count=edit.count,
         expected=None if expected is None else check_oid(expected, f"{at}.expected_blob_oid"),
     )
-
-
-def _encoded(text: str, at: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        message = "The text has a lone surrogate, which UTF-8 cannot hold."
-        raise Refusal(Code.TEXT_REJECTED, message, field=at, rule="unicode") from None
 
 
 def _apply(draft: _Draft, wish: _Wish) -> None:

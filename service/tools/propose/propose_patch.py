@@ -78,11 +78,7 @@ class Patch(Request):
 
     def sent(self) -> "_Sent":
         """What arrived: the diff as bytes, and the message of the mail that it came in."""
-        try:
-            raw = self.patch.encode()
-        except UnicodeEncodeError:
-            message = "The patch has a lone surrogate, which UTF-8 cannot hold."
-            raise Refusal(Code.TEXT_REJECTED, message, field="patch", rule="unicode") from None
+        raw = self.patch.encode()
         if not is_mail(raw):
             return _Sent(raw, None)
         mail = read_mail(raw)
