@@ -16,11 +16,14 @@ from service.edge.parts import Parts
 from service.grants.reach import ReachedRepositories
 from service.kit.actor import Actor
 from service.kit.database import Database
+from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide
 from service.proposals.own import OwnProposals
 from service.proposals.owners import OwnerDesk
+from service.proposals.restore import ReachedRestorePoints
 from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
+from service.proposals.undo import Undo
 from service.proposals.waiting import Waiter
 from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
@@ -49,6 +52,8 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
             actor=actor,
             repositories=ReachedRepositories(actor, database, storage),
             proposals=own,
+            conflicts=OwnConflicts(actor, database, storage),
+            restore_points=ReachedRestorePoints(actor, database),
             cursors=SignedCursors(settings.secret, actor),
             in_thread=anyio.to_thread.run_sync,
         )
@@ -57,7 +62,12 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
         database=database,
         issuer=settings.issuer,
         ports=ports,
-        desk=OwnerDesk(database, storage, Decide(store, BareRepository, anyio.to_thread.run_sync, waiter)),
+        desk=OwnerDesk(
+            database,
+            storage,
+            Decide(store, BareRepository, anyio.to_thread.run_sync, waiter),
+            Undo(database, submit, registry.operations()),
+        ),
         limits=Limits(settings.redis_url),
         registry=registry,
     )

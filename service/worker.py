@@ -32,6 +32,7 @@ from service.kit.sealed import Sealer
 from service.proposals.execute import Execute
 from service.proposals.expire import expire
 from service.proposals.maintain import Maintain
+from service.proposals.restore import Drop
 from service.proposals.states import WORK
 from service.proposals.store import ProposalStore
 from service.repositories.bare import BareRepository
@@ -209,13 +210,16 @@ class _Work:
     store: ProposalStore
     execute: Execute
     maintain: Maintain
+    drop: Drop
     busy: dict[UUID, float] = field(default_factory=dict)  # until when a repository is left alone
 
-    async def do(self, kind: str, tenant: UUID, subject: UUID) -> bool:
+    async def do(self, kind: str, tenant: UUID, subject: UUID, repository: UUID) -> bool:
         """Do one piece of work. False: not now."""
         if kind == "expire":
             await expire(self.store, system(tenant), subject)
             return True
+        if kind == "drop":
+            return await self.drop(tenant, subject, repository)
         return await (self.maintain if kind == "maintain" else self.execute)(tenant, subject)
 
     def left_alone(self) -> list[UUID]:
@@ -233,7 +237,14 @@ async def _executor(settings: Settings, sealer: Sealer | None, tell: Tell, step:
     def executing(taken_as: bytes) -> Execute:
         return Execute(store, BareRepository, lambda taken: tell(taken_as if taken else GIVEN), step, sealer)
 
-    work = _Work(database, store, executing(TAKEN), Maintain(store, executing(MAINTAINS).lease, step))
+    execute = executing(TAKEN)
+    work = _Work(
+        database,
+        store,
+        execute,
+        Maintain(store, executing(MAINTAINS).lease, step),
+        Drop(store, BareRepository, execute.lease, step),
+    )
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     try:
@@ -283,7 +294,7 @@ async def _one(work: _Work) -> bool:
     if claimed is None:
         return False
     try:
-        if not await work.do(claimed.kind, claimed.tenant, claimed.subject):
+        if not await work.do(claimed.kind, claimed.tenant, claimed.subject, claimed.repository):
             work.busy[claimed.repository] = time.monotonic() + BUSY_SECONDS
     except Exception:
         log.exception("work %s on %s failed; it will be tried again", claimed.kind, claimed.subject)

@@ -29,10 +29,12 @@ from service.kit.actor import Actor, system
 from service.kit.database import Database
 from service.kit.sealed import Sealer
 from service.kit.secrets import new_secret, secret_hash
+from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide, Decided, Decider, Verdicts
 from service.proposals.execute import Execute
 from service.proposals.own import OwnProposals
 from service.proposals.planning import load_card
+from service.proposals.restore import ReachedRestorePoints
 from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
 from service.proposals.tables import proposal
@@ -187,6 +189,8 @@ class Stage:
             actor=actor,
             repositories=ReachedRepositories(actor, self.app_db, self.storage),
             proposals=self.own(actor),
+            conflicts=OwnConflicts(actor, self.app_db, self.storage),
+            restore_points=ReachedRestorePoints(actor, self.app_db),
             cursors=SignedCursors(b"s" * 32, actor),
             in_thread=anyio.to_thread.run_sync,
         )

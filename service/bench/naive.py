@@ -38,7 +38,7 @@ class NaiveExecute(Execute):
             if approved is None:
                 return True
             stored = approved.proposal
-            standing = await tx.stand(stored.connection, stored.repository, approved.approver)
+            standing = await tx.stand(stored.proposer, stored.repository, approved.approver)
             plan = load_plan(stored.plan)
             standing.check(wanted(plan, load_manifests(stored.manifest)))
         move = plan.effects[0]

@@ -37,6 +37,14 @@ class ReceivedAnswer(Answer):
     sha256: str | None = None
 
 
+class MoveAnswer(Answer):
+    """A ref that moved; forty zeros: absent."""
+
+    ref: str
+    old: str
+    new: str
+
+
 class OutcomeAnswer(Answer):
     """How a proposal ended; only what applies is there."""
 
@@ -45,6 +53,8 @@ class OutcomeAnswer(Answer):
     code: str | None = Field(None, description="Why it ended, as a stable code; changes_requested: see note.")
     message: str | None = Field(None, description="The same as a sentence.")
     note: str | None = Field(None, description="What the owner wrote. It is data from a person.")
+    moves: list[MoveAnswer] | None = Field(None, description="Every ref that moved.")
+    restore_point_id: str | None = Field(None, description="Under which what the refs were before is kept.")
 
 
 class HeadlineAnswer(Answer):
@@ -63,6 +73,30 @@ class NextAnswer(Answer):
     after_ms: int
 
 
+class KeptAnswer(Answer):
+    """A ref that the request names and that stays as it is, with the reason as a stable code."""
+
+    ref: str
+    why: str
+
+
+class OverlapAnswer(Answer):
+    """A waiting proposal of somebody else that touches the same refs or paths."""
+
+    headline: HeadlineAnswer
+    refs: list[str]
+    paths: list[str] = Field(description="At most 20 of the paths that both touch.")
+
+
+class OtherAgentAnswer(Answer):
+    """Another connection that proposed in this repository in the last day, or whose proposals wait."""
+
+    connection: str
+    last_proposed_at: Annotated[str, Field(description="RFC 3339, UTC.")]
+    pending: int = Field(description="How many of its proposals wait here.")
+    overlapping: list[OverlapAnswer]
+
+
 class ProposalAnswer(Answer):
     """A proposal as its connection sees it."""
 
@@ -71,7 +105,10 @@ class ProposalAnswer(Answer):
     replayed: bool | None = Field(None, description="True when this key had made the proposal before.")
     repository_id: str
     tool: str = Field(description="The tool that proposed it.")
-    branch: str | None = None
+    branch: str | None = Field(None, description="The first branch or tag that would change.")
+    refs: list[str] = Field(description="Every ref that would change, by its full name.")
+    kept: list[KeptAnswer] | None = Field(None, description="What was asked for and stays as it is.")
+    group_id: str | None = None
     message: str | None = Field(None, description="The commit message as proposed.")
     reason: str
     created_at: Annotated[str, Field(description="RFC 3339, UTC.")]
@@ -83,4 +120,7 @@ class ProposalAnswer(Answer):
     outcome: OutcomeAnswer | None = None
     received: list[ReceivedAnswer]
     headline: HeadlineAnswer
+    other_agents: list[OtherAgentAnswer] | None = Field(
+        None, description="Who else is at work in this repository; for information, it blocks nothing."
+    )
     next: NextAnswer | None = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -12,6 +12,8 @@ from service.contract.plan import Blocked, Fact, Need, Outcome, Plan, ReviewCard
 from service.contract.world import World
 
 REASON_MOST = 2_000
+Toolset = Literal["core", "git"]
+"""What a catalogue can be asked for: `core` unless `?toolsets=` says more; every tool can be called all the same."""
 
 RepositoryId = Annotated[
     str,
@@ -103,6 +105,7 @@ class Operation(Protocol[R]):
 
     kind: ClassVar[str]
     version: ClassVar[int]
+    toolset: ClassVar[Toolset]
     title: ClassVar[str]
     description: ClassVar[str]
     request: type[R]

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from service.contract.data import Commit, Entry, Json, Oid
-from service.contract.operation import Operation
+from service.contract.operation import Operation, Toolset
+from service.contract.plan import Conflict, MoveRef
 from service.kit.actor import Actor
 
 Scope = Literal["repo:read", "repo:propose"]
@@ -101,6 +102,53 @@ class Proposals(Protocol):
     async def cancel(self, proposal_id: str) -> Json: ...
 
 
+@dataclass(frozen=True)
+class KeptConflict:
+    """What could not be proposed, as it is kept. Times are RFC 3339, UTC."""
+
+    id: str
+    repository_id: str
+    operation: str
+    made_at: str
+    conflicts: tuple[Conflict, ...]
+    content: Callable[[Entry], bytes]
+    """What one side has (a submodule's commit as git diff writes it). Blocking."""
+
+
+class Conflicts(Protocol):
+    """What the calling connection could not propose in the last day. Any other id is NOT_FOUND."""
+
+    async def read(self, conflict_id: str) -> KeptConflict: ...
+
+
+@dataclass(frozen=True)
+class RestorePoint:
+    """What the refs were before an execution, and what it made of them. Times are RFC 3339, UTC.
+
+    Attributes:
+        id: also that of the proposal that was executed.
+        operation: its kind.
+        expires_at: until then what was kept can be restored.
+        moves: each ref with what it was and what it became; NULL is absent.
+    """
+
+    id: str
+    repository_id: str
+    operation: str
+    made_at: str
+    expires_at: str
+    moves: tuple[MoveRef, ...]
+
+
+class RestorePoints(Protocol):
+    """The restore points of the repositories that the calling connection may read. Anything else is NOT_FOUND."""
+
+    async def list(self, repository_id: str, before: str, most: int) -> list[RestorePoint]:
+        """The newest first, older than the one with the id `before`."""
+
+    async def read(self, restore_point_id: str) -> RestorePoint: ...
+
+
 class Cursors(Protocol):
     """Opaque positions in a listing, signed and bound to tenant, connection and query."""
 
@@ -116,6 +164,8 @@ class Ports:
     actor: Actor
     repositories: Repositories
     proposals: Proposals
+    conflicts: Conflicts
+    restore_points: RestorePoints
     cursors: Cursors
     in_thread: Callable[..., Awaitable[Any]]
     """`await in_thread(function, *arguments)` runs a blocking function beside the event loop."""
@@ -131,6 +181,7 @@ class Tool(Protocol[A]):
     title: ClassVar[str]
     description: ClassVar[str]
     scope: ClassVar[Scope]
+    toolset: ClassVar[Toolset]
     read_only: ClassVar[bool]
     destructive: ClassVar[bool]
     idempotent: ClassVar[bool]

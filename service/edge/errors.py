@@ -9,6 +9,7 @@ from starlette.responses import Response
 from service.kit.errors import Code, Refusal
 
 log = logging.getLogger("placet.edge")
+OPERATORS = frozenset({Code.REPOSITORY_DAMAGED})
 RETRY_SECONDS = {429: "5", 503: "2", 507: "60"}
 
 
@@ -28,6 +29,13 @@ def retry(refusal: Refusal) -> dict[str, str]:
     status = refusal.code.value.status
     seconds = refusal.details.get("retry_after", RETRY_SECONDS.get(status))
     return {} if seconds is None else {"retry-after": str(seconds)}
+
+
+def known(refusal: Refusal) -> Refusal:
+    """A refusal on its way out; what an operator must see to is in the log."""
+    if refusal.code in OPERATORS:
+        log.error("refused with %s", refusal.code.value.name, exc_info=refusal)
+    return refusal
 
 
 def unknown(error: BaseException) -> Refusal:

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from service.edge.errors import refusal_response, unknown
+from service.edge.errors import known, refusal_response, unknown
 from service.edge.pages import error_page
 from service.edge.parts import Parts
 from service.identity.credentials import find_agent
@@ -151,7 +151,7 @@ class _Guarded:
             endpoint = await self._admit(call, endpoint)
             return await endpoint.handler(call)
         except Refusal as refusal:
-            return self._refused(call, refusal, page=page)
+            return self._refused(call, known(refusal), page=page)
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:  # noqa: BLE001  the last line before the wire

@@ -1,18 +1,18 @@
-"""Everything that an agent's proposal hangs on, read in one walk; whether it still stands is a pure question.
+"""Everything that a proposal hangs on, read in one walk; whether it still stands is a pure question.
 
 The writer takes each row FOR SHARE in this order: tenant, project, repository, connection, then the memberships of the
-granter and of the approver. Whoever changes a right takes that row FOR UPDATE, so a change is either seen here or comes
-after the point of no return. Grants and clauses have no rows of their own to hold: changing one raises the version of
-its connection, so they are read last, when that row is held still.
+granter, or of the owner who proposes himself, and of the approver. Whoever changes a right takes that row FOR UPDATE,
+so a change is either seen here or comes after the point of no return. Grants and clauses have no rows of their own to
+hold: changing one raises the version of its connection, so they are read last, when that row is held still.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Select, Uuid, bindparam, func, select
+from sqlalchemy import ARRAY, Select, Uuid, bindparam, func, literal, select, true
 
 from service.grants.policy import Clause, Wanted, check_policy
 from service.grants.tables import connection, connection_repository, membership, policy_clause, project, tenant
@@ -21,7 +21,34 @@ from service.kit.errors import Code, Refusal
 from service.repositories.tables import repository
 
 DECIDERS = ("owner", "maintainer")
-_ROWS = (tenant, project, repository, connection)
+_ROWS = {"agent": (tenant, project, repository, connection), "owner": (tenant, project, repository)}
+
+
+@dataclass(frozen=True)
+class Proposer:
+    """Who made a proposal: an agent's connection, or an owner."""
+
+    kind: Literal["agent", "owner"]
+    id: UUID
+
+    @classmethod
+    def of(cls, connection: UUID | None, person: UUID | None) -> "Proposer":
+        """From the two columns of which one is set."""
+        if connection is not None:
+            return cls("agent", connection)
+        if person is None:
+            raise ValueError("nobody proposed this")
+        return cls("owner", person)
+
+    @property
+    def connection(self) -> UUID | None:
+        """The connection, where it is one."""
+        return self.id if self.kind == "agent" else None
+
+    @property
+    def person(self) -> UUID | None:
+        """The person, where it is one."""
+        return self.id if self.kind == "owner" else None
 
 
 @dataclass(frozen=True)
@@ -40,8 +67,9 @@ class Standing:
         now: the database's clock at the walk.
         states: of tenant, project, repository and connection, by these names, in the order of the walk.
         in_time: whether the connection has not expired.
-        granted: whether the connection was given this repository.
-        granter: who consented to the connection.
+        granted: whether the connection was given this repository; an owner needs no grant.
+        granter: who consented to the connection, or the owner who proposes himself.
+        by_owner: an owner proposes himself.
         members: the project's members among the people asked for, the granter included.
         pending_most: how many proposals of one connection may wait.
         proposal_seconds: how long a proposal waits for a decision.
@@ -53,6 +81,7 @@ class Standing:
     in_time: bool
     granted: bool
     granter: UUID
+    by_owner: bool
     members: Mapping[UUID, Member]
     agents_may_propose: bool
     clauses: tuple[Clause, ...]
@@ -85,22 +114,27 @@ class Standing:
                 raise Refusal(Code.FORBIDDEN, f"The {what} is {state}.", what=what, state=state)
         if not self.in_time:
             raise Refusal(Code.FORBIDDEN, "The connection has expired.", what="connection", state="expired")
-        self.check_decider(self.granter, "granter")
+        self.check_decider(self.granter, "proposer" if self.by_owner else "granter")
+        if self.by_owner:
+            return
         if not self.agents_may_propose:
             raise Refusal(Code.PROPOSALS_OFF, "Agents may not propose in this repository.")
         check_policy(self.clauses, wanted)
 
 
-def _chain() -> Select[Any]:
+def _chain(kind: str) -> Select[Any]:
     now = func.clock_timestamp()
     same = repository.c.tenant
-    return (
+    agent = kind == "agent"
+    walked = (
         select(
             now.label("now"),
-            *(table.c.state.label(f"{table.name}_state") for table in _ROWS),
-            (connection.c.expires_at.is_(None) | (connection.c.expires_at > now)).label("in_time"),
-            connection.c.granted_by,
-            connection.c.name.label("connection_name"),
+            *(table.c.state.label(f"{table.name}_state") for table in _ROWS[kind]),
+            ((connection.c.expires_at.is_(None) | (connection.c.expires_at > now)) if agent else true()).label(
+                "in_time"
+            ),
+            (connection.c.granted_by if agent else bindparam("proposer", type_=Uuid)).label("granter"),
+            (connection.c.name if agent else literal("")).label("connection_name"),
             repository.c.agents_may_propose,
             project.c.id.label("project_id"),
             tenant.c.pending_most,
@@ -109,9 +143,11 @@ def _chain() -> Select[Any]:
         )
         .join_from(repository, tenant, tenant.c.id == same)
         .join(project, (project.c.tenant == same) & (project.c.id == repository.c.project))
-        .join(connection, (connection.c.tenant == same) & (connection.c.id == bindparam("connection")))
         .where(repository.c.id == bindparam("repository"))
     )
+    if not agent:
+        return walked
+    return walked.join(connection, (connection.c.tenant == same) & (connection.c.id == bindparam("proposer")))
 
 
 def _members() -> Select[Any]:
@@ -137,34 +173,40 @@ def _grants() -> Select[Any]:
     )
 
 
-# Built once: to put a statement together costs more than to run it. By whether the rows are held still; PostgreSQL
-# locks the tables of one row in the order in which they are named.
-_CHAIN = {False: _chain(), True: _chain().with_for_update(read=True, of=list(_ROWS))}
+# Built once: to put a statement together costs more than to run it. By who proposes, and by whether the rows are held
+# still; PostgreSQL locks the tables of one row in the order in which they are named.
+_CHAIN = {
+    (kind, lock): _chain(kind).with_for_update(read=True, of=list(rows)) if lock else _chain(kind)
+    for kind, rows in _ROWS.items()
+    for lock in (False, True)
+}
 _MEMBERS = {False: _members(), True: _members().with_for_update(read=True)}
 _GRANTS = _grants()
 
 
 async def stand(
-    tx: Bound, connection_id: UUID, repository_id: UUID, approver: UUID | None = None, *, lock: bool = False
+    tx: Bound, proposer: Proposer, repository_id: UUID, approver: UUID | None = None, *, lock: bool = False
 ) -> Standing:
-    """Walk the rows that an agent's proposal hangs on; `lock` holds them still until the transaction ends.
+    """Walk the rows that a proposal hangs on; `lock` holds them still until the transaction ends.
 
     Raises:
         Refusal: NOT_FOUND where there is no such connection or repository.
     """
-    asked = {"connection": connection_id, "repository": repository_id}
-    row = (await tx.execute(_CHAIN[lock], asked)).one_or_none()
+    asked = {"proposer": proposer.id, "repository": repository_id}
+    row = (await tx.execute(_CHAIN[proposer.kind, lock], asked)).one_or_none()
     if row is None:
         raise Refusal(Code.NOT_FOUND, "There is no such repository.")
-    people = sorted({row.granted_by, approver or row.granted_by})
+    people = sorted({row.granter, approver or row.granter})
     members = await tx.execute(_MEMBERS[lock], {"project": row.project_id, "people": people})
-    grants = (await tx.execute(_GRANTS, asked)).all()
+    by_owner = proposer.kind == "owner"
+    grants = [] if by_owner else (await tx.execute(_GRANTS, {"connection": proposer.id, **asked})).all()
     return Standing(
         now=row.now,
-        states={table.name: getattr(row, f"{table.name}_state") for table in _ROWS},
+        states={table.name: getattr(row, f"{table.name}_state") for table in _ROWS[proposer.kind]},
         in_time=row.in_time,
-        granted=bool(grants),
-        granter=row.granted_by,
+        granted=by_owner or bool(grants),
+        granter=row.granter,
+        by_owner=by_owner,
         members={one.person: Member(one.role, one.state) for one in members},
         agents_may_propose=row.agents_may_propose,
         clauses=tuple(Clause(one.effect, one.subject, one.pattern) for one in grants if one.effect),

@@ -42,6 +42,7 @@ tenant = directory_table(
     Column("id", Uuid, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     Column("proposal_seconds", Integer, nullable=False, server_default="86400"),
+    Column("restore_seconds", Integer, nullable=False, server_default="7776000"),  # 90 days
     Column("pending_most", Integer, nullable=False, server_default="20"),
     Column("sign_commits", Boolean, nullable=False, server_default=false()),
     *standing(),

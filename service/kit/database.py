@@ -204,7 +204,7 @@ class Database:
         try:
             async with asyncio.timeout_at(until):
                 return await stack.enter_async_context(self.engine.connect())
-        except OSError as error:
+        except (OSError, asyncpg.exceptions.PostgresError, asyncpg.exceptions.InterfaceError) as error:
             raise Refusal(Code.UNAVAILABLE, "The database does not answer.") from error
 
 

@@ -17,9 +17,9 @@ from service.kit.canonical import sha256
 from service.kit.database import Conflict
 from service.kit.errors import Code, Refusal
 from service.proposals.planning import broken_pin, load_card, load_manifests, load_pins, load_plan
-from service.proposals.ports import Change, Decision, Expects, InThread, Store, Stored, Tx, Verdict, Waits
+from service.proposals.ports import Change, Decision, Expects, InThread, Store, Stored, Tx, Waits
 from service.proposals.states import FINAL, LostRace, move, read_outcome
-from service.proposals.view import Decider
+from service.proposals.view import Decider, Verdicts
 from service.writer.ports import RefReader
 from service.writer.provenance import committer_line
 
@@ -27,20 +27,18 @@ WAIT_SECONDS = 10
 NOTE_MOST = 2_000
 # Refusals that end in the ledger, since a person tried to decide.
 WRITTEN_DOWN = frozenset(
-    {Code.FORBIDDEN, Code.POLICY_DENIED, Code.PROPOSALS_OFF, Code.CARD_CHANGED, Code.WARNINGS_OPEN, Code.NOT_FOUND}
+    {
+        Code.FORBIDDEN,
+        Code.POLICY_DENIED,
+        Code.PROPOSALS_OFF,
+        Code.CARD_CHANGED,
+        Code.WARNINGS_OPEN,
+        Code.CONFIRMATION_OPEN,
+        Code.NOT_FOUND,
+    }
 )
 # What an approval finds when it comes late, and answers as it was answered then.
 REPLAYED: frozenset[str] = frozenset({"approved", "executing", "executed", "stale", "failed"})
-
-
-@dataclass(frozen=True)
-class Verdicts:
-    """What an owner says: the verdict, the digest of the card he saw, the warnings he ticked, a note."""
-
-    verdict: Verdict
-    digest: str
-    acknowledged: frozenset[str] = frozenset()
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ class Decide:
     async def _decide(self, tx: Tx, who: Decider, proposal_id: UUID, said: Verdicts) -> Decided | Refusal:
         """A refusal is given back, not raised, so that what the ledger says of it is kept."""
         stored = await _known(tx, proposal_id, lock=True)
-        standing = await tx.stand(stored.connection, stored.repository, who.actor.id)
+        standing = await tx.stand(stored.proposer, stored.repository, who.actor.id)
         if not standing.is_member(who.actor.id):  # who is not in the project learns nothing
             raise _unknown()
         try:
@@ -185,10 +183,14 @@ def _ended_refusal(proposal_id: UUID, state: str, outcome: Json) -> Refusal:
 
 
 def _check_acknowledged(stored: Stored, said: Verdicts) -> None:
-    names = [note.name for note in load_card(stored.card).warnings]
+    warnings = load_card(stored.card).warnings
+    names = [note.name for note in warnings]
     missing = [name for name in names if name not in said.acknowledged]
     if missing:
         raise Refusal(Code.WARNINGS_OPEN, f"{len(missing)} warnings are not acknowledged.", warnings=missing)
+    asked = [note.params["confirm"] for note in warnings if "confirm" in note.params]
+    if untyped := [text for text in asked if text not in said.confirmed]:
+        raise Refusal(Code.CONFIRMATION_OPEN, "What the card asks you to type is not there.", confirm=untyped)
 
 
 def wanted(plan: Plan, reviewed: Sequence[Manifest]) -> Wanted:

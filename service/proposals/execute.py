@@ -17,7 +17,7 @@ from pathlib import Path
 from uuid import UUID
 
 from service.contract.answers import State
-from service.contract.data import NULL, Json
+from service.contract.data import NULL, Json, Oid
 from service.contract.plan import Manifest, Plan
 from service.kit.actor import system
 from service.kit.errors import Code, Refusal
@@ -28,7 +28,7 @@ from service.proposals.ports import Cause, Change, Store, Tx
 from service.proposals.push import push_cause, record_push
 from service.proposals.states import LostRace, move
 from service.repositories.lease import LeaseBusy
-from service.repositories.objects import Damaged, decode
+from service.repositories.objects import Damaged, Staged, decode
 from service.repositories.placement import Place
 from service.repositories.refs import BrokenRef, LockHeld, RefConflict, RefMoved
 from service.writer.intent import Intent, marker_ref, seal
@@ -305,7 +305,7 @@ class Execute:
         if not {f"Proposal: {job.proposal}".encode(), f"Reviewed-digest: {digest}".encode()} <= set(lines):
             await self._alarm(job, "the marker's commit does not speak of this proposal")
             return True
-        return await self._end(job, "approved", "executed", {"code": "executed", "commit": commit})
+        return await self._end(job, "approved", "executed", {"code": "executed", "commit": commit, "marker": commit})
 
     async def _intend(self, tx: Tx, job: _Job) -> _Ready | None:
         approved = await tx.approved(job.proposal)
@@ -314,7 +314,7 @@ class Execute:
         stored = approved.proposal
         plan, reviewed = load_plan(stored.plan), load_manifests(stored.manifest)
         try:
-            standing = await tx.stand(stored.connection, stored.repository, approved.approver, lock=True)
+            standing = await tx.stand(stored.proposer, stored.repository, approved.approver, lock=True)
             standing.check(wanted(plan, reviewed))
             standing.check_decider(approved.approver)
             signer = open_key(tx.tenant, await tx.live_key(), self.sealer) if standing.sign_commits else None
@@ -342,9 +342,10 @@ class Execute:
         slow = job.git.wants_maintenance()
 
         async def work(tx: Tx) -> None:
-            outcome: Json = {"code": "executed", "commit": what.marker[1], "recovered": recovered}
-            await self._close(tx, job, source, "executed", outcome)
+            await self._close(tx, job, source, "executed", _executed(what, recovered=recovered))
             await tx.record_moves(Cause(job.proposal, "writer", proposal=True), job.repository, what.moves)
+            if what.keeps:
+                await tx.keep(job.proposal, job.repository, what.effects)
             if slow:
                 await tx.maintain(job.repository)
 
@@ -370,6 +371,27 @@ class Execute:
         async with self.store.bound(job.tenant) as tx:
             await tx.postpone(job.proposal, ALARM_SECONDS)
             tx.append(system(job.tenant), "writer.alarm", str(job.proposal), why=why)
+
+
+def _executed(what: Intent, *, recovered: bool) -> Json:
+    """The outcome of a proposal that was executed. Its commit is where the last move led; none where a ref went."""
+    moves = [{"ref": one.ref, "old": one.old, "new": one.new} for one in what.effects]
+    tagged = {one.oid: _target(one) for one in what.commits if one.kind == "tag"}
+    last = what.effects[-1].new
+    return {
+        "code": "executed",
+        **({} if last == NULL else {"commit": tagged.get(last, last)}),
+        "commits": [one.oid for one in what.commits if one.kind == "commit"],
+        "marker": what.marker[1],
+        "moves": moves,
+        "recovered": recovered,
+        "restorable": what.keeps,
+    }
+
+
+def _target(tag: Staged) -> Oid:
+    """The commit that a new tag is of."""
+    return Oid(tag.content.partition(b"\n")[0].removeprefix(b"object ").decode())
 
 
 def _failure(why: Refusal) -> Json:

@@ -11,22 +11,27 @@ from sqlalchemy import Row, Select, select, tuple_
 
 from service.contract.data import Json
 from service.contract.operation import Operation
+from service.contract.plan import ReviewCard
+from service.contract.refs import short_name
+from service.grants.standing import Proposer
 from service.grants.tables import connection_repository
 from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
+from service.proposals.others import other_agents
 from service.proposals.planning import broken_pin, load_card, load_pins, load_plan
 from service.proposals.ports import Change
 from service.proposals.states import FINAL, LostRace, move, read_outcome
 from service.proposals.store import ProposalTx
-from service.proposals.submit import Submission, Submit
+from service.proposals.submission import Submission
+from service.proposals.submit import Submit
 from service.proposals.tables import decision, proposal
 from service.proposals.waiting import Waiter
 from service.repositories.bare import BareRepository
 from service.repositories.placement import Place, Storage
 
 ASK_AGAIN_MS = 5_000
-OUTCOME_FIELDS = ("commit", "head", "code", "message", "note")
+OUTCOME_FIELDS = ("commit", "head", "code", "message", "note", "moves", "restore_point_id")
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,11 @@ class OwnProposals:
 
     async def submit(self, operation: Operation[Any], request: Any, key: str, sent: Json) -> Json:
         """Propose, or find the proposal that this key stands for."""
-        proposal_id, replayed = await self.submitting(self.actor, Submission(operation, request, key, sent))
-        return {**await self._shown(proposal_id), "replayed": replayed}
+        what = Submission(operation, request, key, sent, Proposer("agent", self.actor.id))
+        proposal_id, replayed = await self.submitting(self.actor, what)
+        async with self.database.bound(self.actor.tenant) as tx:
+            others = await other_agents(tx, await self._row(tx, proposal_id))
+        return {**await self._shown(proposal_id), "replayed": replayed, "other_agents": others}
 
     async def read(self, proposal_id: str, wait_seconds: int) -> Json:
         """One proposal; waits up to so many seconds for its end."""
@@ -123,13 +131,16 @@ class OwnProposals:
         moved = (
             row.state == "pending" and await asyncio.to_thread(broken_pin, BareRepository(place.path), pins) is not None
         )
-        card = load_card(row.card)
+        card, plan = load_card(row.card), load_plan(row.plan)
         return {
             "proposal_id": str(row.id),
             "status": row.state,
             "repository_id": str(row.repository),
             "tool": row.kind,
-            "branch": load_plan(row.plan).effects[0].ref.removeprefix("refs/heads/"),
+            "branch": short_name(plan.effects[0].ref),
+            "refs": [move.ref for move in plan.effects],
+            "kept": _kept(card),
+            "group_id": row.group_id,
             "message": card.agent_words.get("message"),
             "reason": card.agent_words["reason"],
             "created_at": row.created_at.isoformat(),
@@ -149,9 +160,16 @@ class OwnProposals:
         return operation.received(operation.request.model_validate(json.loads(row.request)))
 
 
+def _kept(card: ReviewCard) -> Sequence[Json] | None:
+    notes = [note for section in card.sections if section.code == "kept" for note in section.notes]
+    return [{"ref": note.at, "why": note.params["why"]} for note in notes] or None
+
+
 def _outcome(row: Row[Any]) -> Json | None:
     """How it ended, with the owner's note, whatever his verdict was."""
     found = {**read_outcome(row.outcome), **({"note": row.note} if row.note else {})}
+    if found.get("restorable"):
+        found["restore_point_id"] = str(row.id)
     return {name: found[name] for name in OUTCOME_FIELDS if found.get(name)} or None
 
 

@@ -14,18 +14,21 @@ from sqlalchemy import Row, Select, func, select
 from service.contract.data import NULL, Oid
 from service.contract.names import unquote_path
 from service.contract.plan import NewCommit, NewTag, Pin, Plan, ReviewCard
+from service.contract.refs import short_name
 from service.grants.manage import State as StandingState
 from service.grants.manage import change_state, let_agents_propose
-from service.grants.standing import DECIDERS, stand
+from service.grants.standing import DECIDERS, Proposer, stand
 from service.grants.tables import connection, connection_repository, membership, oauth_client, person, project, tenant
 from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.ledger.tables import ledger_entry
-from service.proposals.decide import Decide, Verdicts, wanted
-from service.proposals.planning import load_card, load_manifests, load_pins, load_plan, read_fact
+from service.proposals.decide import Decide, wanted
+from service.proposals.others import overlap
+from service.proposals.planning import holds, load_card, load_manifests, load_pins, load_plan, read_fact
 from service.proposals.states import read_outcome
 from service.proposals.tables import decision, proposal, staging
+from service.proposals.undo import Undo, may_undo
 from service.proposals.view import (
     SHOWN,
     AroundLine,
@@ -48,7 +51,7 @@ from service.proposals.view import (
     RepositoryLine,
     Show,
     SigningView,
-    Verdict,
+    Verdicts,
 )
 from service.repositories.bare import BareRepository
 from service.repositories.objects import decode
@@ -67,13 +70,14 @@ _LINE = (
         proposal,
         repository.c.name.label("repository_name"),
         project.c.name.label("project_name"),
-        connection.c.name.label("connection_name"),
-        oauth_client.c.name.label("client_name"),
+        func.coalesce(connection.c.name, person.c.name).label("connection_name"),
+        func.coalesce(oauth_client.c.name, person.c.name).label("client_name"),
     )
     .join(repository, (repository.c.tenant == proposal.c.tenant) & (repository.c.id == proposal.c.repository))
     .join(project, (project.c.tenant == repository.c.tenant) & (project.c.id == repository.c.project))
-    .join(connection, (connection.c.tenant == proposal.c.tenant) & (connection.c.id == proposal.c.connection))
-    .join(oauth_client, oauth_client.c.id == connection.c.client)
+    .outerjoin(connection, (connection.c.tenant == proposal.c.tenant) & (connection.c.id == proposal.c.connection))
+    .outerjoin(oauth_client, oauth_client.c.id == connection.c.client)
+    .outerjoin(person, person.c.id == proposal.c.person)
 )
 
 
@@ -84,6 +88,7 @@ class OwnerDesk:
     database: Database
     storage: Storage
     deciding: Decide
+    undoing: Undo
 
     async def inbox(self, actor: Actor, show: Show) -> InboxView:
         """One list of the inbox."""
@@ -123,13 +128,16 @@ class OwnerDesk:
         card = await asyncio.to_thread(_card, actor, row, place.path, objects, said, others, role, waiting, now)
         return replace(card, hindrance=hindrance)
 
-    async def decide(
-        self, who: Decider, proposal_id: UUID, verdict: Verdict, digest: str, acknowledged: tuple[str, ...], note: str
-    ) -> DecisionResult:
+    async def decide(self, who: Decider, proposal_id: UUID, said: Verdicts) -> DecisionResult:
         """See `proposals/decide`."""
-        said = Verdicts(verdict, digest, frozenset(acknowledged), note)
         done = await self.deciding(who, proposal_id, said)
         return DecisionResult(done.proposal_id, done.state, done.replayed, _outcome(done.outcome) or Outcome())
+
+    async def undo(self, who: Decider, proposal_id: UUID) -> UUID:
+        """See `proposals/undo`."""
+        async with self.database.bound(who.actor.tenant) as tx:
+            await _card_row(tx, who.actor, proposal_id)
+        return await self.undoing(who, proposal_id)
 
     async def connections(self, actor: Actor) -> ConnectionsView:
         """The tenant's connections that reach a project of this person's."""
@@ -262,9 +270,10 @@ def _moved(rows: Sequence[Row[Any]], places: dict[UUID, Place]) -> set[UUID]:
     for row in rows if places else ():
         for pin in load_pins(row.pins):
             key = (row.repository, pin.fact.name)
+            git = BareRepository(places[row.repository].path)
             if key not in now:
-                now[key] = read_fact(BareRepository(places[row.repository].path), pin.fact)
-            if now[key] != pin.seen:
+                now[key] = read_fact(git, pin.fact)
+            if not holds(git, pin, now[key]):
                 moved.add(row.id)
     return moved
 
@@ -293,7 +302,7 @@ async def _hindrance(tx: Bound, row: Row[Any]) -> Refusal | None:
     if row.state != "pending":
         return None
     try:
-        (await stand(tx, row.connection, row.repository)).check(
+        (await stand(tx, Proposer.of(row.connection, row.person), row.repository)).check(
             wanted(load_plan(row.plan), load_manifests(row.manifest))
         )
     except Refusal as refusal:
@@ -323,13 +332,12 @@ def _card(
 ) -> CardView:
     plan, card = load_plan(row.plan), load_card(row.card)
     store = BareRepository(path).store(plan, decode(objects))
-    touched = _touched(row)
     return CardView(
         id=row.id,
         tenant=row.tenant,
         project=row.project_name,
         repository=row.repository_name,
-        branch=plan.effects[0].ref.removeprefix("refs/heads/"),
+        branch=short_name(plan.effects[0].ref),
         state=row.state,
         created_at=row.created_at,
         expires_at=row.expires_at,
@@ -344,24 +352,30 @@ def _card(
         decision=None if said is None else DecisionView(said.verdict, said.email, said.note, said.decided_at),
         outcome=_outcome(read_outcome(row.outcome)),
         around=tuple(
-            AroundLine(other.id, load_card(other.card).headline, other.connection_name, bool(touched & _touched(other)))
+            AroundLine(
+                other.id,
+                load_card(other.card).headline,
+                other.connection_name,
+                overlap=overlap(row, other) is not None,
+                grouped=row.group_id is not None
+                and (row.connection, row.group_id) == (other.connection, other.group_id),
+            )
             for other in others
         ),
         may_decide=role in DECIDERS,
         waiting=waiting,
+        by_owner=row.person is not None,
+        may_undo=role in DECIDERS and may_undo(row),
     )
 
 
-def _touched(row: Row[Any]) -> set[bytes]:
-    return {line.path for manifest in load_manifests(row.manifest) for line in manifest.lines}
-
-
 def _pin_view(path: Path, pin: Pin) -> PinView:
-    current = read_fact(BareRepository(path), pin.fact)
+    git = BareRepository(path)
+    current = read_fact(git, pin.fact)
     ahead = None
     if NULL not in (pin.seen, current):
         ahead = Objects(path).ahead(current, pin.seen)
-    return PinView(pin.fact.name, pin.seen, current, current == pin.seen, ahead)
+    return PinView(pin.fact.name, pin.seen, current, holds(git, pin, current), ahead)
 
 
 def _file_views(store: Staging, plan: Plan, card: ReviewCard) -> Iterable[FileView]:

@@ -44,6 +44,7 @@ class Planned:
     manifest: str
     digest: str
     objects: bytes
+    kinds: tuple[str, ...]
     refs: tuple[str, ...]
     paths: tuple[bytes, ...]
 
@@ -90,6 +91,7 @@ def plan_proposal(
             manifest=_text(MANIFESTS.dump_python(reviewed, mode="json")),
             digest=card_digest(proposal, operation, request, pins, plan, card, reviewed),
             objects=encode(staging.staged()),
+            kinds=plan.kinds,
             refs=tuple(move.ref for move in plan.effects),
             paths=tuple(sorted({line.path for manifest in reviewed for line in manifest.lines})),
         )

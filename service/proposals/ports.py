@@ -14,7 +14,7 @@ from uuid import UUID
 from service.contract.answers import State
 from service.contract.data import Json
 from service.contract.plan import MoveRef
-from service.grants.standing import Standing
+from service.grants.standing import Proposer, Standing
 from service.kit.actor import Actor
 from service.repositories.placement import Place
 from service.writer.intent import Intent
@@ -22,17 +22,21 @@ from service.writer.keys import LiveKey
 
 T = TypeVar("T")
 Verdict = Literal["approve", "decline"]
-Kind = Literal["execute", "expire", "maintain"]
-"""What a worker may have to do: the first two with a proposal, the last with a repository."""
+Kind = Literal["execute", "expire", "maintain", "drop"]
+"""What a worker may have to do: with a proposal, with a repository (maintain), with a restore point (drop)."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A proposal as it is stored; texts are canonical JSON. `expired` is by the database's clock."""
+    """A proposal as it is stored; texts are canonical JSON. `expired` is by the database's clock.
+
+    Of `connection` and `person` one is set: who proposed it.
+    """
 
     id: UUID
     repository: UUID
-    connection: UUID
+    connection: UUID | None
+    person: UUID | None
     state: State
     digest: str
     pins: str
@@ -41,6 +45,11 @@ class Stored:
     manifest: str
     outcome: str | None
     expired: bool
+
+    @property
+    def proposer(self) -> Proposer:
+        """Who made it."""
+        return Proposer.of(self.connection, self.person)
 
 
 @dataclass(frozen=True)
@@ -130,7 +139,7 @@ class Tx(Protocol):
         """The proposals of a repository that are past the point of no return and not at their end."""
 
     async def stand(
-        self, connection_id: UUID, repository_id: UUID, approver: UUID | None = None, *, lock: bool = False
+        self, proposer: Proposer, repository_id: UUID, approver: UUID | None = None, *, lock: bool = False
     ) -> Standing:
         """What a proposal hangs on; see `grants.standing.stand`."""
 
@@ -166,6 +175,12 @@ class Tx(Protocol):
 
     async def record_moves(self, cause: Cause, repository_id: UUID, moves: Sequence[MoveRef]) -> bool:
         """Store that these refs moved; False where it is stored already."""
+
+    async def keep(self, proposal_id: UUID, repository_id: UUID, moves: Sequence[MoveRef]) -> None:
+        """Store that an execution kept what these refs were, and have it dropped when the tenant's time is over."""
+
+    async def dropped(self, restore_point_id: UUID) -> None:
+        """Store that what a restore point kept is gone."""
 
     async def recorded(self, cause: Cause, moves: Sequence[MoveRef]) -> bool:
         """Whether these moves are stored."""

@@ -14,7 +14,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from service.contract.data import Oid
 from service.contract.plan import MoveRef
-from service.grants.standing import Standing, stand
+from service.grants.standing import Proposer, Standing, stand
+from service.grants.tables import tenant
 from service.kit.actor import Actor
 from service.kit.canonical import canonical
 from service.kit.database import Bound, Database
@@ -23,7 +24,7 @@ from service.ledger.tables import ref_move
 from service.proposals.maintain import ask_to_maintain
 from service.proposals.ports import Approved, Cause, Change, Decision, Kind, Stored, StoredIntent, Tx, Work
 from service.proposals.states import DONE, FINAL, WORK
-from service.proposals.tables import decision, intent, proposal, staging, work_queue
+from service.proposals.tables import decision, intent, proposal, restore_point, staging, work_queue
 from service.repositories.objects import decode, encode
 from service.repositories.placement import Place, Storage
 from service.repositories.tables import placement
@@ -38,6 +39,7 @@ _STORED = (
     proposal.c.id,
     proposal.c.repository,
     proposal.c.connection,
+    proposal.c.person,
     proposal.c.state,
     proposal.c.digest,
     proposal.c.pins,
@@ -161,9 +163,9 @@ class ProposalTx:
         return list((await self.bound.execute(select(proposal.c.id).where(mine))).scalars())
 
     async def stand(
-        self, connection_id: UUID, repository_id: UUID, approver: UUID | None = None, *, lock: bool = False
+        self, proposer: Proposer, repository_id: UUID, approver: UUID | None = None, *, lock: bool = False
     ) -> Standing:
-        return await stand(self.bound, connection_id, repository_id, approver, lock=lock)
+        return await stand(self.bound, proposer, repository_id, approver, lock=lock)
 
     async def change(self, what: Change) -> bool:
         final, ended = what.target in FINAL, what.outcome is not None
@@ -247,6 +249,29 @@ class ProposalTx:
             row = {**same, "id": uuid5(cause.id, one.ref), "ref": one.ref, "old": one.old, "new": one.new}
             stored += (await self.bound.execute(_RECORD_MOVE, row)).rowcount
         return stored > 0
+
+    async def keep(self, proposal_id: UUID, repository_id: UUID, moves: Sequence[MoveRef]) -> None:
+        seconds = select(tenant.c.restore_seconds).where(tenant.c.id == self.tenant).scalar_subquery()
+        until = func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, seconds)
+        kept = await self.bound.execute(
+            insert(restore_point)
+            .values(
+                tenant=self.tenant,
+                id=proposal_id,
+                repository=repository_id,
+                moves=canonical([one.model_dump(mode="json") for one in moves]).decode(),
+                expires_at=until,
+            )
+            .on_conflict_do_nothing()
+            .returning(restore_point.c.expires_at)
+        )
+        if (expires_at := kept.scalar_one_or_none()) is not None:
+            row = {"kind": "drop", "tenant": self.tenant, "subject": proposal_id, "repository": repository_id}
+            await self.bound.execute(insert(work_queue).values(**row, due=expires_at).on_conflict_do_nothing())
+
+    async def dropped(self, restore_point_id: UUID) -> None:
+        gone = update(restore_point).where(restore_point.c.id == restore_point_id)
+        await self.bound.execute(gone.values(dropped_at=func.clock_timestamp()))
 
     async def recorded(self, cause: Cause, moves: Sequence[MoveRef]) -> bool:
         ids = [uuid5(cause.id, one.ref) for one in moves]

@@ -10,37 +10,24 @@ from uuid import UUID, uuid4
 from sqlalchemy import Row, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from service.contract.data import Json
-from service.contract.operation import Operation
 from service.contract.world import OutOfTime
 from service.grants.policy import Wanted
-from service.grants.standing import Standing, stand
+from service.grants.standing import Proposer, Standing, stand
 from service.grants.tables import connection
 from service.kit.actor import Actor
-from service.kit.canonical import canonical, digest
+from service.kit.canonical import canonical
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.ledger.append import append
-from service.proposals.planning import Planned, plan_proposal
+from service.proposals.conflicts import keep_conflict
+from service.proposals.planning import Conflicted, Planned, plan_proposal
+from service.proposals.submission import Submission
 from service.proposals.tables import proposal, staging, work_queue
 from service.repositories.placement import Place, Storage
 from service.writer.provenance import author_line
 
 PLAN_SECONDS = 20
-
-
-@dataclass(frozen=True)
-class Submission:
-    """What a caller sent. `sent` is the arguments as they came, less the key: what the body hash is taken over."""
-
-    operation: Operation[Any]
-    request: Any
-    key: str
-    sent: Json
-
-    @property
-    def body_hash(self) -> str:
-        return digest({"tool": self.operation.kind, "arguments": self.sent})
+_LOCK_MASK = 0x7FFF_FFFF_FFFF_FFFF
 
 
 @dataclass(frozen=True)
@@ -58,20 +45,28 @@ class Submit:
             Refusal: KEY_REUSED for the same key with another body; rights, policy, blockers, limits.
         """
         repository_id = UUID(what.request.repository_id)
-        wanted = _wanted(what)
         async with self.database.bound(actor.tenant) as tx:
-            if earlier := await _earlier(tx, actor, what):
+            if earlier := await _earlier(tx, what):
                 return earlier, True
-            standing = await stand(tx, actor.id, repository_id)
-            standing.check(wanted)
-            await _check_room(tx, actor, standing)
+            standing = await stand(tx, what.proposer, repository_id)
+            standing.check(what.wanted)
+            await _check_room(tx, what, standing)
             place = await self.storage.place(tx, repository_id)
         proposal_id = uuid4()
-        author = author_line(standing.connection_name, actor.id, self.host, int(standing.now.timestamp()))
-        planned = await _planned(place, what, proposal_id, author)
+        try:
+            planned = await _planned(place, what, proposal_id, self._author(what, standing))
+        except Conflicted as conflicted:
+            async with self.database.bound(actor.tenant) as tx:
+                raise await keep_conflict(tx, what, conflicted) from None
         return await self.database.repeat(
             actor.tenant, lambda tx: _store(tx, actor, what, proposal_id, planned, repository_id)
         )
+
+    def _author(self, what: Submission, standing: Standing) -> bytes:
+        seconds = int(standing.now.timestamp())
+        if what.author:
+            return b"%s %d +0000" % (what.author, seconds)
+        return author_line(standing.connection_name, what.proposer.id, self.host, seconds)
 
 
 async def _planned(place: Place, what: Submission, proposal_id: UUID, author: bytes) -> Planned:
@@ -85,10 +80,10 @@ async def _planned(place: Place, what: Submission, proposal_id: UUID, author: by
         raise Refusal(Code.OUT_OF_TIME, message, limit=PLAN_SECONDS) from None
 
 
-async def _earlier(tx: Bound, actor: Actor, what: Submission) -> UUID | None:
+async def _earlier(tx: Bound, what: Submission) -> UUID | None:
     """The proposal that this key already stands for."""
     found = await tx.execute(
-        select(proposal.c.id, proposal.c.body_hash).where(proposal.c.connection == actor.id, proposal.c.key == what.key)
+        select(proposal.c.id, proposal.c.body_hash).where(what.mine(proposal), proposal.c.key == what.key)
     )
     row: Row[Any] | None = found.one_or_none()
     if row is None:
@@ -99,26 +94,24 @@ async def _earlier(tx: Bound, actor: Actor, what: Submission) -> UUID | None:
     return UUID(str(row.id))
 
 
-async def _check_room(tx: Bound, actor: Actor, standing: Standing) -> None:
+async def _check_room(tx: Bound, what: Submission, standing: Standing) -> None:
     limit = standing.pending_most
-    waiting = await tx.scalar(
-        select(func.count()).where(proposal.c.connection == actor.id, proposal.c.state == "pending")
-    )
+    waiting = await tx.scalar(select(func.count()).where(what.mine(proposal), proposal.c.state == "pending"))
     if waiting >= limit:
-        message = f"This connection has {waiting} proposals waiting; {limit} is the most."
+        message = f"{waiting} proposals of the same proposer wait; {limit} is the most."
         raise Refusal(Code.TOO_MANY_PENDING, message, limit=limit, value=waiting)
 
 
 async def _store(
     tx: Bound, actor: Actor, what: Submission, proposal_id: UUID, planned: Planned, repository_id: UUID
 ) -> tuple[UUID, bool]:
-    """Insert, or find who was quicker. The connection's row is held, so the count of waiting proposals is exact."""
-    await tx.execute(select(connection.c.id).where(connection.c.id == actor.id).with_for_update(key_share=True))
-    if earlier := await _earlier(tx, actor, what):  # a statement of its own: FACTS, PostgreSQL
+    """Insert, or find who was quicker. The proposer's row is held, so the count of waiting proposals is exact."""
+    await _hold(tx, what.proposer)
+    if earlier := await _earlier(tx, what):  # a statement of its own: FACTS, PostgreSQL
         return earlier, True
-    standing = await stand(tx, actor.id, repository_id)
-    standing.check(Wanted((what.operation.kind,), planned.refs, planned.paths))
-    await _check_room(tx, actor, standing)
+    standing = await stand(tx, what.proposer, repository_id)
+    standing.check(Wanted(planned.kinds, planned.refs, planned.paths))
+    await _check_room(tx, what, standing)
     lifetime = timedelta(seconds=standing.proposal_seconds)
     stored = await tx.execute(
         insert(proposal)
@@ -126,7 +119,9 @@ async def _store(
             tenant=tx.tenant,
             id=proposal_id,
             repository=repository_id,
-            connection=actor.id,
+            connection=what.proposer.connection,
+            person=what.proposer.person,
+            group_id=what.group_id,
             key=what.key,
             body_hash=what.body_hash,
             kind=what.operation.kind,
@@ -152,6 +147,9 @@ async def _store(
     return proposal_id, False
 
 
-def _wanted(what: Submission) -> Wanted:
-    refs, paths = what.operation.targets(what.request)
-    return Wanted((what.operation.kind,), refs, paths)
+async def _hold(tx: Bound, proposer: Proposer) -> None:
+    """Let no other proposal of the same proposer be stored meanwhile."""
+    if proposer.kind == "agent":
+        await tx.execute(select(connection.c.id).where(connection.c.id == proposer.id).with_for_update(key_share=True))
+    else:  # the web may not lock a person
+        await tx.execute(select(func.pg_advisory_xact_lock(proposer.id.int & _LOCK_MASK)))

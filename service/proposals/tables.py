@@ -7,6 +7,7 @@ from sqlalchemy import (
     Column,
     DateTime,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
@@ -21,13 +22,16 @@ from service.contract.answers import State
 from service.kit.database import directory_table, tenant_table, within
 
 NOW = text("clock_timestamp()")
+ONE_PROPOSER = "(connection IS NULL) <> (person IS NULL)"
 _STATE_LIST = ", ".join(f"'{state}'" for state in get_args(State))
 
 proposal = tenant_table(
     "proposal",
     Column("id", Uuid, nullable=False),
     Column("repository", Uuid, nullable=False),
-    Column("connection", Uuid, nullable=False),
+    Column("connection", Uuid, nullable=True),  # who proposed it: a connection, or a person
+    Column("person", Uuid, ForeignKey("person.id"), nullable=True),
+    Column("group_id", Text, nullable=True),
     Column("key", Text, nullable=False),
     Column("body_hash", Text, nullable=False),
     Column("kind", Text, nullable=False),
@@ -45,7 +49,10 @@ proposal = tenant_table(
     Column("expires_at", DateTime(timezone=True), nullable=False),
     Column("ended_at", DateTime(timezone=True), nullable=True),
     CheckConstraint(f"state IN ({_STATE_LIST})", "state"),
+    CheckConstraint(ONE_PROPOSER, "proposer"),
     UniqueConstraint("tenant", "connection", "key"),
+    UniqueConstraint("tenant", "person", "key"),
+    Index("proposal_group_idx", "tenant", "connection", "group_id", postgresql_where=text("group_id IS NOT NULL")),
     Index(None, "tenant", "repository", "created_at"),
     Index("proposal_pending_idx", "tenant", "connection", postgresql_where=text("state = 'pending'")),
     within("repository", "repository"),
@@ -91,6 +98,36 @@ intent = tenant_table(
     key=("proposal",),
 )
 
+restore_point = tenant_table(  # its id is that of the proposal whose execution kept it
+    "restore_point",
+    Column("id", Uuid, nullable=False),
+    Column("repository", Uuid, nullable=False),
+    Column("moves", Text, nullable=False),  # JSON: each ref with what it was before and after
+    Column("made_at", DateTime(timezone=True), nullable=False, server_default=NOW),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("dropped_at", DateTime(timezone=True), nullable=True),
+    Index(None, "tenant", "repository", "made_at"),
+    ForeignKeyConstraint(["tenant", "id"], ["proposal.tenant", "proposal.id"]),
+    within("repository", "repository"),
+)
+
+conflict = tenant_table(  # what could not be proposed, so that both sides can be read
+    "conflict",
+    Column("id", Uuid, nullable=False),
+    Column("repository", Uuid, nullable=False),
+    Column("connection", Uuid, nullable=True),
+    Column("person", Uuid, ForeignKey("person.id"), nullable=True),
+    Column("kind", Text, nullable=False),
+    Column("request", Text, nullable=False),
+    Column("paths", Text, nullable=False),  # JSON: the conflicts of the contract
+    Column("objects", LargeBinary, nullable=False),  # of them, those that no repository has
+    Column("made_at", DateTime(timezone=True), nullable=False, server_default=NOW),
+    CheckConstraint(ONE_PROPOSER, "proposer"),
+    Index(None, "tenant", "connection", "made_at"),
+    within("repository", "repository"),
+    within("connection", "connection"),
+)
+
 work_queue = directory_table(
     "work_queue",
     Column("kind", Text, nullable=False),
@@ -99,7 +136,7 @@ work_queue = directory_table(
     Column("repository", Uuid, nullable=False),
     Column("due", DateTime(timezone=True), nullable=False, server_default=NOW),
     Column("attempts", Integer, nullable=False, server_default="0"),
-    CheckConstraint("kind IN ('execute', 'expire', 'maintain')", "kind"),
+    CheckConstraint("kind IN ('execute', 'expire', 'maintain', 'drop')", "kind"),
     PrimaryKeyConstraint("kind", "tenant", "subject"),
     Index(None, "due"),
 )

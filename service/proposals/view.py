@@ -140,12 +140,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class AroundLine:
-    """Another proposal that waits in the same repository; `overlap`: it touches one of the same paths or refs."""
+    """Another proposal that waits in the same repository.
+
+    Attributes:
+        overlap: it touches one of the same paths, or moves one of the same refs.
+        grouped: its agent put it in the same group.
+    """
 
     id: UUID
     headline: Note
     connection: str
     overlap: bool
+    grouped: bool = False
 
 
 @dataclass(frozen=True)
@@ -162,6 +168,8 @@ class CardView:
         may_decide: the person's role lets him decide here.
         waiting: how many proposals wait in this tenant.
         hindrance: why an approval would be refused now, whatever the card says; a live fact like `around`.
+        by_owner: an owner proposed it, not an agent; `connection` and `client` are his name then.
+        may_undo: it was executed, and there is something that takes it back.
     """
 
     id: UUID
@@ -186,6 +194,21 @@ class CardView:
     may_decide: bool
     waiting: int
     hindrance: Refusal | None = None
+    by_owner: bool = False
+    may_undo: bool = False
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What an owner says: the verdict, the digest of the card he saw, the warnings he ticked, what he typed to confirm
+    the strongest of them, a note.
+    """
+
+    verdict: Verdict
+    digest: str
+    acknowledged: frozenset[str] = frozenset()
+    note: str = ""
+    confirmed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -310,13 +333,18 @@ class Desk(Protocol):
 
     async def card(self, actor: Actor, proposal_id: UUID) -> CardView: ...
 
-    async def decide(
-        self, who: Decider, proposal_id: UUID, verdict: Verdict, digest: str, acknowledged: tuple[str, ...], note: str
-    ) -> DecisionResult:
+    async def decide(self, who: Decider, proposal_id: UUID, said: Verdicts) -> DecisionResult:
         """Decide, and after an approval wait at most 10 seconds for the writer.
 
         Raises:
-            Refusal: CARD_CHANGED; WARNINGS_OPEN; PROPOSAL_ENDED with `state`; FORBIDDEN.
+            Refusal: CARD_CHANGED; WARNINGS_OPEN; CONFIRMATION_OPEN; PROPOSAL_ENDED with `state`; FORBIDDEN.
+        """
+
+    async def undo(self, who: Decider, proposal_id: UUID) -> UUID:
+        """Propose what takes an execution back, or find what was proposed for that; gives the proposal.
+
+        Raises:
+            Refusal: NOTHING_TO_UNDO; FORBIDDEN; what keeps it from being proposed, such as CONFLICTS.
         """
 
     async def connections(self, actor: Actor) -> ConnectionsView: ...

@@ -3,17 +3,17 @@
 import json
 import pkgutil
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.contract.answers import ProposalAnswer
 from service.contract.data import Json
-from service.contract.operation import Composed, Operation
+from service.contract.operation import Composed, Operation, Toolset
 from service.contract.ports import Answer, Ports, Scope, Tool
 from service.tools import propose, read
 from service.tools.schema import faults, portable_schema
@@ -24,6 +24,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 KEY = "idempotency_key"
 SHARED = ("repository_id", "reason", "group_id", KEY)
 """What a step has no say in: it is the whole plan's."""
+TOOLSETS: tuple[Toolset, ...] = get_args(Toolset)
 
 
 class BadTool(Exception):
@@ -59,6 +60,8 @@ class Entry(Protocol):
     @property
     def scope(self) -> Scope: ...
     @property
+    def toolset(self) -> Toolset: ...
+    @property
     def hints(self) -> Json: ...
     @property
     def input_schema(self) -> Json: ...
@@ -93,6 +96,10 @@ class ToolEntry:
     @property
     def scope(self) -> Scope:
         return self.tool.scope
+
+    @property
+    def toolset(self) -> Toolset:
+        return self.tool.toolset
 
     @property
     def hints(self) -> Json:
@@ -132,6 +139,10 @@ class ProposeEntry:
     @property
     def description(self) -> str:
         return self.operation.description
+
+    @property
+    def toolset(self) -> Toolset:
+        return self.operation.toolset
 
     @property
     def hints(self) -> Json:
@@ -212,9 +223,9 @@ class Registry:
         """The tool with this name."""
         return self._entries.get(name)
 
-    def catalogue(self) -> list[Json]:
-        """What `tools/list` shows; `openapi/tools.json` holds the same."""
-        return [_listed(entry) for entry in self]
+    def catalogue(self, toolsets: Collection[Toolset] = TOOLSETS) -> list[Json]:
+        """What `tools/list` shows of these toolsets; `openapi/tools.json` holds all of them."""
+        return [_listed(entry) for entry in self if entry.toolset in toolsets]
 
 
 def catalogue_text(registry: Registry) -> str:

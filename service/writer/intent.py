@@ -26,6 +26,11 @@ class Intent:
     marker: tuple[str, Oid]
 
     @property
+    def keeps(self) -> bool:
+        """Whether it keeps a restore point."""
+        return len(self.effects) < len(self.moves)
+
+    @property
     def effects(self) -> tuple[MoveRef, ...]:
         """The moves less those that keep a restore point."""
         return tuple(move for move in self.moves if not move.ref.startswith(RESTORE))

@@ -20,9 +20,14 @@ def author_line(name: str, connection: UUID, host: str, seconds: int) -> bytes:
     return f"{name} ({own}) <{own}@{host}> {seconds} +0000".encode()
 
 
+def person_line(name: str, email: str) -> bytes:
+    """A person as Git writes one, without a date."""
+    return f"{name} <{email}>".encode()
+
+
 def committer_line(name: str, email: str, seconds: int) -> bytes:
     """Git's committer line of the person who approved."""
-    return f"{name} <{email}> {seconds} +0000".encode()
+    return b"%s %d +0000" % (person_line(name, email), seconds)
 
 
 def committer_email(line: bytes) -> str:

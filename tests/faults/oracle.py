@@ -226,7 +226,7 @@ class _Case:
             if self._marker != NULL and (self.over or self.row.state not in WAITING):
                 yield f"it is {self.row.state} and has a marker"
             return
-        commit = read_outcome(self.row.outcome).get("commit")
+        commit = read_outcome(self.row.outcome).get("marker")
         stored = self.books.intents.get(self.row.id)
         if self._marker == NULL or self._marker != commit or (stored and stored.marker != commit):
             yield f"its outcome says {commit}, its marker {self._marker}, its intent {stored and stored.marker}"
@@ -247,7 +247,7 @@ class _Case:
 
     def _one_commit(self) -> Iterator[str]:
         made = self._git.named.get(str(self.row.id), [])
-        if len(made) > len(self._plan.build):
+        if len(made) > len(self._plan.commits):
             yield f"{len(made)} commits carry its id: {sorted(one.oid for one in made)}"
 
     @property
@@ -276,9 +276,10 @@ class _Case:
     def _rights_gone(self, decided: Row[Any], seq: int) -> Iterator[str]:
         """What the ledger had taken away before this entry. Entries have the order of their commits."""
         project = self.books.homes[self.row.repository]
-        people = {self.books.granters[self.row.connection], decided.person}
+        people = {self.row.person or self.books.granters[self.row.connection], decided.person}
         members = {str(self.books.members.get((project, person))) for person in people}
-        subjects = members | {str(one) for one in (self.row.tenant, project, self.row.repository, self.row.connection)}
+        chain = (self.row.tenant, project, self.row.repository, self.row.connection)
+        subjects = members | {str(one) for one in chain if one}
         gone: dict[tuple[str, str], bool] = {}
         clauses: set[Clause] = set()
         for entry in self.books.entries:
@@ -300,7 +301,7 @@ class _Case:
         oids = [one.oid for one in decode(stored.commits)] if stored else [self._marker]
         plan = self._plan
         real = {str(new.id): oid for new, oid in zip(plan.build, oids, strict=True)}
-        for new in plan.build:
+        for new in plan.commits:
             yield from self._commit_differs(new, real)
         for manifest in load_manifests(self.row.manifest):
             yield from self._manifest_differs(manifest, plan, real)

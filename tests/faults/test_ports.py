@@ -13,6 +13,7 @@ from sqlalchemy import select
 
 from service.contract.data import NULL
 from service.contract.plan import MoveRef, Plan
+from service.grants.standing import Proposer
 from service.kit.actor import system
 from service.ledger.tables import ledger_entry
 from service.proposals.ports import Cause, Change, Decision, Tx
@@ -328,7 +329,7 @@ async def moves_are_recorded_once(scene: Scene) -> None:
 async def rights_are_read_as_they_are(scene: Scene) -> None:
     for lock in (False, True):
         async with scene.writer.bound(scene.tenant) as tx:
-            found = await tx.stand(scene.connection, scene.repository, scene.owner, lock=lock)
+            found = await tx.stand(Proposer("agent", scene.connection), scene.repository, scene.owner, lock=lock)
             assert set(found.states) == {"tenant", "project", "repository", "connection"}
             assert set(found.states.values()) == {"live"}
             assert found.granted

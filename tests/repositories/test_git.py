@@ -99,7 +99,7 @@ def test_a_child_dies_with_its_parent(repository: Path, git: Callable) -> None:
 def test_a_new_repository_is_one_for_git_and_is_not_made_over_another(repository: Path, git: Callable) -> None:
     assert git(repository, "rev-parse", "--is-bare-repository", "--show-object-format") == b"true\nsha1"
     assert git(repository, "symbolic-ref", "HEAD") == b"refs/heads/main"
-    assert git(repository, "config", "transfer.hideRefs") == b"refs/proposals"
+    assert git(repository, "config", "--get-all", "transfer.hideRefs") == b"refs/proposals\nrefs/restore"
     assert git(repository, "fsck", "--strict") == b""
     assert repository.stat().st_mode & 0o777 == 0o700
     with pytest.raises(FileExistsError):

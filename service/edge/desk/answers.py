@@ -19,6 +19,12 @@ class SigningAnswer(Answer):
     allowed_signers: str
 
 
+class ProposedAnswer(Answer):
+    """The proposal that was made, or that had been made before."""
+
+    proposal_id: str
+
+
 class SaidNote(Answer):
     """A code with its parameters, and what it says; `name` is how a warning is acknowledged."""
 
@@ -129,6 +135,8 @@ class CardAnswer(Answer):
     pins: list[PinAnswer]
     commit_preview: str
     may_decide: bool
+    by_owner: bool
+    may_undo: bool
     decision: DecisionAnswer | None
     outcome: OutcomeAnswer | None
 

@@ -21,6 +21,7 @@ from service.edge.desk.answers import (
     PinAnswer,
     ProposalLine,
     ProposalList,
+    ProposedAnswer,
     SaidNote,
     SectionAnswer,
     SessionAnswer,
@@ -69,13 +70,18 @@ async def decide(call: Call) -> Response:
     who = await asking.decider(call)
     subject = asking.proposal_id(call)
     sent = asking.checked(asking.Decision, await call.json())
-    result = await call.parts.desk.decide(
-        who, subject, sent.verdict, sent.card_digest, tuple(sent.acknowledged), sent.note
-    )
+    result = await call.parts.desk.decide(who, subject, sent.verdicts)
     if result.status in _UNKNOWN_YET:
         ask = f"{call.parts.issuer}/api/v1/proposals/{subject}?tenant={who.actor.tenant}"
         return _answer(UnknownOutcome(code="outcome_unknown", proposal_id=str(subject), ask=ask), 202)
     return _answer(_result(result))
+
+
+async def undo(call: Call) -> Response:
+    """Propose what takes an execution back; it waits for a decision like any other."""
+    who = await asking.decider(call)
+    proposed = await call.parts.desk.undo(who, asking.proposal_id(call))
+    return _answer(ProposedAnswer(proposal_id=str(proposed)))
 
 
 def _answer(answer: Answer, status: int = 200) -> Response:
@@ -134,6 +140,8 @@ def _card(view: CardView) -> CardAnswer:
         pins=[_pin(pin) for pin in view.pins],
         commit_preview=view.commit_preview,
         may_decide=view.may_decide,
+        by_owner=view.by_owner,
+        may_undo=view.may_undo,
         decision=view.decision and _decision(view.decision),
         outcome=view.outcome and _outcome(view.outcome),
     )
@@ -178,4 +186,5 @@ ENDPOINTS: Final = (
         decide,
         docs=Docs({200: DecidedAnswer, 202: UnknownOutcome}, asking.Decision),
     ),
+    Endpoint("POST", "/api/v1/proposals/{id}/undo", "proposal.decide", undo, docs=Docs({200: ProposedAnswer})),
 )

@@ -12,7 +12,7 @@ from service.edge.guard import Call
 from service.identity.sessions import switch_tenant
 from service.kit.actor import Actor
 from service.kit.errors import Code, Refusal
-from service.proposals.view import NO_PROPOSAL, ConnectionAction, Decider, RepositoryAction, Show, Verdict
+from service.proposals.view import NO_PROPOSAL, ConnectionAction, Decider, RepositoryAction, Show, Verdict, Verdicts
 
 NOTE_MOST: Final = 2_000
 SHOWS: Final[tuple[Show, ...]] = get_args(Show)
@@ -31,6 +31,14 @@ class Decision(Arguments):
     card_digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     acknowledged: Annotated[list[str], Field(default_factory=list, max_length=500)]
     note: Annotated[str, AfterValidator(_check_note)] = ""
+    confirmed: Annotated[list[str], Field(default_factory=list, max_length=500)]
+
+    @property
+    def verdicts(self) -> Verdicts:
+        """As the desk takes it."""
+        return Verdicts(
+            self.verdict, self.card_digest, frozenset(self.acknowledged), self.note, frozenset(self.confirmed)
+        )
 
 
 class ConnectionChange(Arguments):

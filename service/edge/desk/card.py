@@ -17,6 +17,7 @@ from service.edge.desk.diffview import FilePanel, file_name, panel
 from service.edge.desk.inbox import first_line
 from service.edge.desk.sentences import (
     ENDINGS,
+    OWNER_WORDS,
     SECTIONS,
     WORDS,
     counted,
@@ -27,7 +28,7 @@ from service.edge.desk.sentences import (
 from service.edge.desk.visible import Visible
 from service.edge.desk.when import moment
 from service.kit.errors import Refusal
-from service.proposals.view import CardView, Outcome, PinView
+from service.proposals.view import CardView, Outcome, PinView, Verdicts
 
 _CODE: Final = Markup('<code title="{whole}">{short}</code>')
 _SHORT: Final = 8
@@ -39,11 +40,10 @@ _AT_WORK: Final = frozenset({"approved", "executing"})
 
 @dataclass(frozen=True)
 class Attempt:
-    """A decision that was refused, so that the form can be shown again as it was sent."""
+    """What was refused, and the decision as it was sent, so that the form can be shown again."""
 
     refusal: Refusal
-    acknowledged: tuple[str, ...]
-    note: str
+    sent: Verdicts | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
     """The values of the card template. Compares and colours every file: call it in a thread."""
     counting = Visible()  # only what is the agent's own counts; sentences repeat it
     files = [panel(file, f"file-{place}") for place, file in enumerate(view.files, 1)]
-    agent = _agent(view.card.agent_words, counting)
+    agent = _agent(view, counting)
     hidden = counting.hidden + sum(file.hidden for file in files)
     headline = sentence("headline", view.card.headline)
     return {
@@ -79,9 +79,10 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
         "sections": list(_sections(view, files)),
         "files": files,
         "form": _open(view),
-        "note": attempt.note if attempt else "",
+        "note": attempt.sent.note if attempt and attempt.sent else "",
         "note_most": NOTE_MOST,
         "decision": _decision(view),
+        "may_undo": view.may_undo,
         "pins": [_pin(pin, view) for pin in view.pins],
         "expiry": _expiry(view),
         "commit": Visible().text(view.commit_preview),
@@ -172,12 +173,13 @@ def _moved(pin: PinView) -> Say:
 # What the agent wrote, and what was computed -------------------------------------------------------------------------
 
 
-def _agent(words: Mapping[str, str], visible: Visible) -> list[dict[str, Any]]:
-    """The agent's words, reason first. A message of one line is in the head of the card already."""
+def _agent(view: CardView, visible: Visible) -> list[dict[str, Any]]:
+    """The words of who proposes, reason first. A message of one line is in the head of the card already."""
+    words, titles = view.card.agent_words, OWNER_WORDS if view.by_owner else WORDS
     order = sorted(words, key=lambda key: (key != "reason", key))
     marked = {key: visible.text(words[key]) for key in order}
     return [
-        {"title": WORDS.get(key) or _as_code(key), "text": marked[key], "mono": key == "message"}
+        {"title": titles.get(key) or _as_code(key), "text": marked[key], "mono": key == "message"}
         for key in order
         if key != "message" or "\n" in words[key].strip()
     ]
@@ -187,8 +189,18 @@ def _warning(note: Note, attempt: Attempt | None) -> dict[str, Any]:
     return {
         "name": note.name,
         "text": html(sentence("warning", note), Visible()),
-        "ticked": bool(attempt and note.name in attempt.acknowledged),
+        "ticked": bool(attempt and attempt.sent and note.name in attempt.sent.acknowledged),
+        "confirm": _confirm(note),
     }
+
+
+def _confirm(note: Note) -> dict[str, Any] | None:
+    """What must be typed, and as a pattern by which a browser knows it."""
+    if "confirm" not in note.params:
+        return None
+    text = str(note.params["confirm"])
+    pattern = "".join(char if char.isalnum() else f"\\x{ord(char):02x}" for char in text)
+    return {"text": Visible().line(text), "pattern": pattern}
 
 
 def _sections(view: CardView, files: Iterable[FilePanel]) -> Iterator[dict[str, Any]]:
@@ -262,6 +274,7 @@ def _around(view: CardView) -> list[dict[str, Any]]:
             "headline": html(sentence("headline", other.headline), Visible()),
             "connection": Visible().line(other.connection),
             "overlap": other.overlap,
+            "grouped": other.grouped,
         }
         for other in view.around
     ]

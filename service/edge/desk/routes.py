@@ -21,6 +21,7 @@ NO_REPOSITORY: Final = "There is no such repository."
 _SHOWN_AGAIN: Final = frozenset(
     {
         Code.WARNINGS_OPEN,
+        Code.CONFIRMATION_OPEN,
         Code.CARD_CHANGED,
         Code.PROPOSAL_ENDED,
         Code.FORBIDDEN,
@@ -28,6 +29,8 @@ _SHOWN_AGAIN: Final = frozenset(
         Code.PROPOSALS_OFF,
     }
 )
+
+_LOST: Final = frozenset({Code.NOT_FOUND, Code.UNAVAILABLE, Code.CSRF_REJECTED})
 
 
 async def inbox(call: Call) -> Response:
@@ -48,14 +51,27 @@ async def decide(call: Call) -> Response:
     who = await asking.decider(call)
     proposal = asking.proposal_id(call)
     sent = await asking.form(call, asking.Decision)
-    acknowledged = tuple(sent.acknowledged)
     try:
-        await call.parts.desk.decide(who, proposal, sent.verdict, sent.card_digest, acknowledged, sent.note)
+        await call.parts.desk.decide(who, proposal, sent.verdicts)
     except Refusal as refusal:
         if refusal.code not in _SHOWN_AGAIN:
             raise
-        return await _card(call, who.actor, proposal, Attempt(refusal, acknowledged, sent.note))
+        return await _card(call, who.actor, proposal, Attempt(refusal, sent.verdicts))
     return _see(f"/proposals/{proposal}", who.actor)
+
+
+async def undo(call: Call) -> Response:
+    """Propose what takes this back, and go to its card."""
+    who = await asking.decider(call)
+    proposal = asking.proposal_id(call)
+    await call.form()
+    try:
+        proposed = await call.parts.desk.undo(who, proposal)
+    except Refusal as refusal:
+        if refusal.code in _LOST:
+            raise
+        return await _card(call, who.actor, proposal, Attempt(refusal))
+    return _see(f"/proposals/{proposed}", who.actor)
 
 
 async def connections(call: Call) -> Response:
@@ -124,6 +140,7 @@ ENDPOINTS: Final = (
     _get("/", "proposal.view", inbox),
     _get("/proposals/{id}", "proposal.view", card),
     _post("/proposals/{id}/decision", "proposal.decide", decide),
+    _post("/proposals/{id}/undo", "proposal.decide", undo),
     _get("/connections", "connection.view", connections),
     _post("/connections/{id}", "connection.manage", change_connection),
     _get("/repositories", "repository.view", repositories),

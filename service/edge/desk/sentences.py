@@ -285,6 +285,9 @@ _CHAPTERS: Final[Mapping[Chapter, Mapping[str, Maker]]] = {
 SECTIONS: Final[Mapping[str, str]] = {"files": "Files"}
 """What a section of the card is called; an unknown one by its code."""
 
+OWNER_WORDS: Final[Mapping[str, str]] = {"reason": "The owner says", "message": "The commit message"}
+"""What an owner's words are called on a proposal of his own."""
+
 WORDS: Final[Mapping[str, str]] = {"reason": "The agent says", "message": "Its commit message"}
 """What the agent's own words are called."""
 

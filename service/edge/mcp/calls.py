@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from service.contract.answers import ProposalAnswer
 from service.contract.data import Json
 from service.contract.ports import Answer
-from service.edge.errors import unknown
+from service.edge.errors import known, unknown
 from service.edge.guard import Call
 from service.edge.mcp.catalogue import SERVER_META
 from service.edge.mcp.doors import check_scope
@@ -50,7 +50,7 @@ async def _run(call: Call, entry: Entry, arguments: Json) -> Answer | Refusal:
     except Refusal as refusal:
         if refusal.code in WRITTEN_DOWN:
             await call.parts.denials.record(call.parts.database, call.actor, entry.name, refusal.code.value.name)
-        return refusal
+        return known(refusal)
     except Exception as error:  # noqa: BLE001  the last line before the wire
         return unknown(error)
 

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from service.edge.cors import CORS_HEADERS, answer_preflight
 from service.edge.guard import Call, Endpoint
 from service.edge.mcp.calls import call_tool
-from service.edge.mcp.catalogue import Catalogue, catalogue_of
+from service.edge.mcp.catalogue import Catalogue, catalogue_of, chosen_toolsets
 from service.edge.mcp.doors import check_origin, check_scope, check_token
 from service.edge.mcp.eras import Era, era_of
 from service.edge.mcp.messages import Fault, Message, Reply, fault_reply, parse, readable_id, result_reply
@@ -61,7 +61,11 @@ async def _ping(_call: Call, _message: Message, _era: Era) -> bytes:
 async def _list_tools(call: Call, message: Message, era: Era) -> bytes:
     if (message.params or {}).get("cursor") is not None:  # all tools stand on one page, so no cursor is ours
         raise Fault(INVALID_PARAMS, "This cursor is not one of ours.", status=_status(era, 400))
-    return _catalogue(call).tools if era.modern else _catalogue(call).legacy_tools
+    try:
+        chosen = chosen_toolsets(call.request.query_params.get("toolsets"))
+    except Refusal as refusal:
+        raise Fault(INVALID_PARAMS, refusal.message, status=_status(era, 400), data=refusal.body()) from None
+    return (_catalogue(call).tools if era.modern else _catalogue(call).legacy_tools)[chosen]
 
 
 _TOOLS = {"tools/list": Method(_list_tools), "tools/call": Method(call_tool, needs_token=True)}

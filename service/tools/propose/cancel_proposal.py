@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from service.contract.answers import ProposalAnswer, ProposalId
+from service.contract.operation import Toolset
 from service.contract.ports import Arguments, Ports, Scope
 
 
@@ -22,6 +23,7 @@ class CancelProposal:
         "a new proposal needs a new idempotency key. One that was decided already is refused."
     )
     scope: ClassVar[Scope] = "repo:propose"
+    toolset: ClassVar[Toolset] = "core"
     read_only: ClassVar[bool] = False
     destructive: ClassVar[bool] = True
     idempotent: ClassVar[bool] = True

@@ -10,7 +10,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -34,7 +34,7 @@ from service.contract.names import (
     check_read_path,
     quote_path,
 )
-from service.contract.operation import Example, Made, Request
+from service.contract.operation import Example, Made, Request, Toolset
 from service.contract.placing import crossed, obstacle
 from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Outcome, Plan, RefAt, ReviewCard, Value, Wish
 from service.contract.refs import BRANCHES, branch_ref
@@ -179,6 +179,7 @@ class ImportFiles:
 
     kind = "propose_file_import"
     version = 1
+    toolset: ClassVar[Toolset] = "core"
     title = "Propose file changes"
     description = (
         "Proposes one commit on a branch that creates, updates, deletes or renames 1 to 20 files (100,000 characters "

@@ -8,15 +8,15 @@ Refused when: a step is (with its number, from 1), a step expects to find a ref 
 moves it, a ref that is made and one that is there or goes cannot be together, or nothing would change.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.contract.changes import ChangedFile, change_counts, changed_files, files_section
 from service.contract.data import NULL, Json, Oid
-from service.contract.operation import Example, Made, Operation, Request, Steps
+from service.contract.operation import Example, Made, Operation, Request, Steps, Toolset
 from service.contract.plan import (
     Blocked,
     Fact,
@@ -119,7 +119,7 @@ class _Shown:
     def warnings(self) -> tuple[Note, ...]:
         return tuple(self._numbered(note.model_copy(update={"at": self._word(note.at)})) for note in self.card.warnings)
 
-    def sections(self, drafts: Mapping[Oid, object]) -> Iterator[Section]:
+    def sections(self, drafts: Collection[Oid]) -> Iterator[Section]:
         """What the step's card says of other things than files. A commit that is only planned has no id to show."""
         for section in self.card.sections:
             if section.code != "files":
@@ -145,6 +145,7 @@ class PlanSteps:
         "all. Each step sees the result of the steps above it: a branch that one makes, the next may change. Nothing "
         "changes until an owner approves. A step that cannot be done is named by its number, from 1, and its field."
     )
+    toolset: ClassVar[Toolset] = "git"
     request = PlanRequest
 
     _others: Steps
@@ -160,15 +161,14 @@ class PlanSteps:
         return tuple(refs), tuple(dict.fromkeys(path for _, paths in found for path in paths)) if named else ()
 
     def pins(self, request: PlanRequest, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:
-        needs: dict[str, Need] = {}
+        needs: dict[Need, None] = {}
         moved: set[str] = set()
         for task in self._tasks(request):
             known = {fact: value for fact, value in seen.items() if fact.name not in moved}  # the rest will be another
             for need in task.operation.pins(task.request, known):
-                kept = Need(fact=need.fact) if need.fact.name in moved else need
-                needs[kept.model_dump_json()] = kept
+                needs[Need(fact=need.fact) if need.fact.name in moved else need] = None
             moved |= set(task.refs)
-        return tuple(needs.values())
+        return tuple(needs)
 
     def received(self, request: PlanRequest) -> list[dict[str, object]]:
         return [
@@ -193,7 +193,7 @@ class PlanSteps:
     def review_card(self, request: PlanRequest, world: World, plan: Plan) -> ReviewCard:
         steps = _shown(self._tasks(request), world, plan)
         files, counts = _files(world.store, plan)
-        drafts = {new.id: new for new in plan.build}
+        drafts = {new.id for new in plan.build}
         return ReviewCard(
             headline=Note(
                 code="plan",
@@ -206,7 +206,8 @@ class PlanSteps:
                     **counts,
                 },
             ),
-            agent_words={"reason": request.reason} | {name: text for step in steps for name, text in step.words.items()},
+            agent_words={"reason": request.reason}
+            | {name: text for step in steps for name, text in step.words.items()},
             sections=(
                 Section(code="steps", notes=tuple(step.note for step in steps)),
                 *_gathered(section for step in steps for section in step.sections(drafts)),

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from service.contract.answers import ProposalAnswer, State
 from service.contract.data import Json
-from service.contract.operation import RepositoryId
+from service.contract.operation import RepositoryId, Toolset
 from service.contract.paging import Cursor, fit
 from service.contract.ports import Answer, Arguments, Ports, Scope
 
@@ -45,6 +45,7 @@ class ListProposals:
         "in one state where asked. next_cursor leads to the rest."
     )
     scope: ClassVar[Scope] = "repo:read"
+    toolset: ClassVar[Toolset] = "core"
     read_only: ClassVar[bool] = True
     destructive: ClassVar[bool] = False
     idempotent: ClassVar[bool] = True

@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from service.contract.operation import Toolset
 from service.contract.paging import ANSWER_BYTES, Cursor, fit
 from service.contract.ports import Answer, Arguments, Ports, RepositoryFacts, Scope
 
@@ -36,6 +37,7 @@ class ListRepositories:
         "agents may propose changes there. next_cursor leads to the rest."
     )
     scope: ClassVar[Scope] = "repo:read"
+    toolset: ClassVar[Toolset] = "core"
     read_only: ClassVar[bool] = True
     destructive: ClassVar[bool] = False
     idempotent: ClassVar[bool] = True

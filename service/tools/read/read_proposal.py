@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from service.contract.answers import ProposalAnswer, ProposalId
+from service.contract.operation import Toolset
 from service.contract.ports import Arguments, Ports, Scope
 
 WAIT_SECONDS = 25  # PROTOCOL, Tools: hosts give up on a call after 30 seconds or more
@@ -30,6 +31,7 @@ class ReadProposal:
         "wait_seconds (at most 25) the answer comes as soon as it is decided, or when the time is over."
     )
     scope: ClassVar[Scope] = "repo:read"
+    toolset: ClassVar[Toolset] = "core"
     read_only: ClassVar[bool] = True
     destructive: ClassVar[bool] = False
     idempotent: ClassVar[bool] = True

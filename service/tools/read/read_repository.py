@@ -20,7 +20,7 @@ from service.contract.lookup import (
     find_place,
 )
 from service.contract.names import quote_path, unquote_path
-from service.contract.operation import RepositoryId
+from service.contract.operation import RepositoryId, Toolset
 from service.contract.paging import Cursor, fit, text_that_fits
 from service.contract.ports import Answer, Arguments, Listed, NamedRef, Ports, RepositoryFacts, Scope
 from service.kit.errors import Code, Refusal
@@ -197,6 +197,7 @@ class ReadRepository:
         "submodules are named and not followed."
     )
     scope: ClassVar[Scope] = "repo:read"
+    toolset: ClassVar[Toolset] = "core"
     read_only: ClassVar[bool] = True
     destructive: ClassVar[bool] = False
     idempotent: ClassVar[bool] = True

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 from service.contract.data import Json
 from service.contract.lookup import PathArgument, Place, Provenance, RefArgument, find_place
 from service.contract.names import check_text, quote_path, unquote_path
-from service.contract.operation import RepositoryId
+from service.contract.operation import RepositoryId, Toolset
 from service.contract.paging import Cursor, fit
 from service.contract.ports import Answer, Arguments, Hit, Ports, Scope, Snapshot
 from service.kit.errors import Code, Refusal
@@ -78,6 +78,7 @@ class SearchCode:
         "to the rest, at the same commit."
     )
     scope: ClassVar[Scope] = "repo:read"
+    toolset: ClassVar[Toolset] = "core"
     read_only: ClassVar[bool] = True
     destructive: ClassVar[bool] = False
     idempotent: ClassVar[bool] = True

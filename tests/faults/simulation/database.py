@@ -11,7 +11,7 @@ from uuid import UUID
 from service.contract.data import Json
 from service.contract.plan import MoveRef
 from service.grants.policy import Clause
-from service.grants.standing import Member, Standing
+from service.grants.standing import Member, Proposer, Standing
 from service.kit.actor import Actor
 from service.kit.canonical import canonical
 from service.kit.database import Conflict
@@ -275,7 +275,7 @@ class PlayedTx:
         return [one.id for one in found if (one.repository, one.state) == (repository_id, "executing")]
 
     async def stand(
-        self, _connection: UUID, _repository: UUID, approver: UUID | None = None, *, lock: bool = False
+        self, _proposer: Proposer, _repository: UUID, approver: UUID | None = None, *, lock: bool = False
     ) -> Standing:
         keys = [("right", what) for what in ("tenant", "project", "repository", "connection")]
         people = sorted({self.get("right", "connection").values["granter"], approver} - {None})
@@ -295,6 +295,7 @@ class PlayedTx:
             in_time=True,
             granted=True,
             granter=rows["connection"].values["granter"],
+            by_owner=False,
             members={who: Member(row.values["role"], row.state) for who, row in members.items() if row},
             agents_may_propose=rows["repository"].values["agents_may_propose"],
             clauses=tuple(Clause("deny", "branch", name) for name in rows["connection"].values["denied"]),
@@ -371,6 +372,14 @@ class PlayedTx:
             return False
         self.put(("moves", cause.id), (cause, repository_id, tuple(moves)))
         return True
+
+    async def keep(self, proposal_id: UUID, repository_id: UUID, moves: Sequence[MoveRef]) -> None:
+        self.hold("restore point", proposal_id)
+        self.put(("restore point", proposal_id), (repository_id, tuple(moves)))
+
+    async def dropped(self, restore_point_id: UUID) -> None:
+        self.hold("restore point", restore_point_id)
+        self.gone.add(("restore point", restore_point_id))
 
     async def recorded(self, cause: Cause, _moves: Sequence[MoveRef]) -> bool:
         self.statement()

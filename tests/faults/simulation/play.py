@@ -227,6 +227,7 @@ class Play:
             id=proposal,
             repository=repository,
             connection=CONNECTION,
+            person=None,
             state="pending",
             digest=sha256(proposal.bytes).hexdigest(),
             pins=_text(PINS.dump_python(pins, mode="json")),
@@ -246,11 +247,12 @@ class Play:
         shape = self.chance.random()
         parents = parse_commit(head, disk.objects[head].content).parents
         if shape < 0.1 and parents:
-            return Plan(kinds=("reset",), build=(), effects=(MoveRef(ref=ref, old=head, new=parents[0]),)), ()
+            back = MoveRef(ref=ref, old=head, new=parents[0])
+            return Plan(kinds=("reset",), build=(), effects=(back,), restorable=True), ()
         made = [name for name in disk.refs if name.startswith("refs/heads/made-")]
         if shape < 0.2 and made:
-            gone = made[0]
-            return Plan(kinds=("delete",), build=(), effects=(MoveRef(ref=gone, old=disk.refs[gone], new=NULL),)), ()
+            gone = MoveRef(ref=made[0], old=disk.refs[made[0]], new=NULL)
+            return Plan(kinds=("delete",), build=(), effects=(gone,), restorable=True), ()
         blob = staged("blob", b"%d\n" % number)
         entries = {b"f%d" % (number % 5): blob.oid, b"f9": self._blob_of(disk, head)}
         tree = staged(
@@ -261,7 +263,7 @@ class Play:
         effects = [MoveRef(ref=ref, old=head, new=draft)]
         if shape > 0.8:
             effects.append(MoveRef(ref=f"refs/heads/made-{number}", old=NULL, new=draft))
-        return Plan(kinds=("import",), build=(new,), effects=tuple(effects)), (blob, tree)
+        return Plan(kinds=("import",), build=(new,), effects=tuple(effects), restorable=shape > 0.8), (blob, tree)
 
     def _tree_of(self, disk: Disk, commit: Oid) -> Oid:
         return parse_commit(commit, disk.objects[commit].content).tree
@@ -442,7 +444,7 @@ class Play:
 
     def _check_executed(self, name: str, stored: Stored) -> None:
         disk = self._disk(stored)
-        commit = read_outcome(stored.outcome).get("commit")
+        commit = read_outcome(stored.outcome).get("marker")
         marker = disk.lasting_refs.get(marker_ref(stored.id))
         if marker != commit or set(disk.history[marker_ref(stored.id)]) != {NULL, commit}:
             self.schedule.violated(f"{name}: its marker is {marker}, not {commit}, or was another one before")
@@ -461,7 +463,7 @@ class Play:
                 continue
             commit = parse_commit(built.oid, built.content)
             played = PlayedStore(disk, {}, {})
-            move = MoveRef(ref="x", old=commit.parents[0], new=built.oid)
+            move = MoveRef(ref="refs/heads/x", old=commit.parents[0], new=built.oid)
             found = manifests(played, Plan(kinds=(), build=(), effects=(move,)))[0]  # type: ignore[arg-type]
             if found.lines != _lines(reviewed):
                 self.schedule.violated(f"{name}: what was written is not what was reviewed")
