@@ -15,9 +15,9 @@ from service.contract.answers import ProposalAnswer
 from service.contract.data import Json
 from service.contract.operation import Composed, Operation, Toolset
 from service.contract.ports import Answer, Ports, Scope, Tool
+from service.kit.errors import Code, Refusal
 from service.tools import propose, read
 from service.tools.schema import faults, portable_schema
-from service.kit.errors import Code, Refusal
 from service.tools.validation import errors_of, placed, refuse
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")

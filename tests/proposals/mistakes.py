@@ -3,6 +3,7 @@
 `matters` says whether it makes a difference to what an example plans; `breaks` names the law that is likely to notice.
 """
 
+# ruff: noqa: ARG002, ARG005  a mistake disregards what it is given
 import time
 from collections.abc import Callable
 from functools import partial

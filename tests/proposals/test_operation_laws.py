@@ -16,8 +16,8 @@ import pytest
 from service.contract.data import NULL, Json
 from service.contract.names import OWN_TRAILERS, quote_path
 from service.contract.operation import Example, Operation
-from service.contract.plan import MoveRef, Note, Pin, Plan
-from service.contract.refs import BRANCHES, short_name
+from service.contract.plan import MoveRef, Note, Pin
+from service.contract.refs import short_name
 from service.contract.world import NotPinned
 from service.kit.errors import Refusal
 from service.proposals.planning import card_digest

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.contract.changes import ChangedFile, change_counts, changed_files, files_section
 from service.contract.data import NULL, Json, Oid
-from service.contract.operation import Example, Made, Operation, Request, Steps, Toolset
+from service.contract.operation import Example, Operation, Request, Steps, Toolset
 from service.contract.plan import (
     Blocked,
     Fact,
