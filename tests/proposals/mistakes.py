@@ -39,11 +39,19 @@ class Mistake:
 
 
 class Misplans(Mistake):
-    """Its plan is spoiled."""
+    """Its plan is spoiled. Where it has no card for such a plan, it shows that of the right one."""
 
     def plan(self, request: Any, world: World) -> Plan | Blocked:
         plan = self.right.plan(request, world)
         return plan if isinstance(plan, Blocked) else self.spoil(plan, world)
+
+    def review_card(self, request: Any, world: World, plan: Plan) -> ReviewCard:
+        try:
+            return self.right.review_card(request, world, plan)
+        except Exception:  # noqa: BLE001  whatever it makes of a plan that it never makes
+            right = self.right.plan(request, world)
+            assert isinstance(right, Plan)
+            return self.right.review_card(request, world, right)
 
     def spoil(self, plan: Plan, world: World) -> Plan | Blocked:
         raise NotImplementedError
@@ -165,8 +173,14 @@ class MovesAnotherBranchToo(Misplans):
 
 
 class MovesFromElsewhere(Misplans):
+    """It takes the ref to be at the parent of where it is, or of where it goes."""
+
+    @staticmethod
+    def matters(case: Case) -> bool:
+        return parent_of(case.plan.effects[0], case.store()) is not None
+
     def spoil(self, plan: Plan, world: World) -> Plan | Blocked:
-        first = plan.effects[0].model_copy(update={"old": Oid("1" * 40) if plan.effects[0].old == NULL else NULL})
+        first = plan.effects[0].model_copy(update={"old": parent_of(plan.effects[0], world.store)})
         return plan.model_copy(update={"effects": (first, *plan.effects[1:])})
 
 
@@ -441,6 +455,12 @@ def rebuilt(plan: Plan, world: World, place: int | None = None, **changed: Any) 
             build.append(new.model_copy(update={"target": real.get(new.target, new.target)}))
     effects = tuple(move.model_copy(update={"new": real.get(move.new, move.new)}) for move in plan.effects)
     return plan.model_copy(update={"build": tuple(build), "effects": effects})
+
+
+def parent_of(move: MoveRef, store: Any) -> Oid | None:
+    """The parent of the commit that a ref is at or, where it is made, will be at."""
+    commit = store.find_commit(move.new if move.old == NULL else move.old)
+    return next(iter(store.commit(commit).parents), None) if commit else None
 
 
 def elsewhere(plan: Plan, store: Any) -> tuple[int, MoveRef] | None:
