@@ -4,6 +4,7 @@
 """
 
 # ruff: noqa: ARG002, ARG005  a mistake disregards what it is given
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -75,7 +76,8 @@ class HidesAFile(Misshows):
         return any(section.code == "files" and section.notes for section in case.card.sections)
 
     def spoil(self, card: ReviewCard, plan: Plan) -> ReviewCard:
-        return sections(card, lambda code, note, number: code != "files" or number > 0)
+        hidden = next(note.at for section in card.sections if section.code == "files" for note in section.notes)
+        return sections(card, lambda code, note: hidden not in (note.at, note.params.get("old_path")))
 
 
 class ShowsAnotherContent(Misshows):
@@ -83,10 +85,11 @@ class ShowsAnotherContent(Misshows):
 
     @staticmethod
     def matters(case: Case) -> bool:
-        return any("sha256" in note.params for section in case.card.sections for note in section.notes)
+        return any(section.code == "files" and "sha256" in note.params
+                   for section in case.card.sections for note in section.notes)  # fmt: skip
 
     def spoil(self, card: ReviewCard, plan: Plan) -> ReviewCard:
-        return mapped(card, lambda value: "0" * 64 if isinstance(value, str) and len(value) == 64 else value)
+        return mapped(card, lambda value: "0" * len(value) if is_hash(value) else value)
 
 
 class HidesARef(Misshows):
@@ -105,7 +108,7 @@ class HidesACommit(Misshows):
         return bool(coming(case) | leaving(case)) or len(case.plan.commits) > 1
 
     def spoil(self, card: ReviewCard, plan: Plan) -> ReviewCard:
-        less = sections(card, lambda code, note, number: code in {"files", "steps"})
+        less = sections(card, lambda code, note: code in {"files", "steps"})
         return less.model_copy(update={"headline": spoilt(less.headline, lambda value: uncounted(value, plan))})
 
 
@@ -391,14 +394,10 @@ def other(value: Any) -> Any:
     return "another" if isinstance(value, str) else value
 
 
-def sections(card: ReviewCard, keep: Callable[[str, Note, int], bool]) -> ReviewCard:
+def sections(card: ReviewCard, keep: Callable[[str, Note], bool]) -> ReviewCard:
     """The card with those notes that are to be kept."""
     kept = [
-        section.model_copy(
-            update={
-                "notes": tuple(note for number, note in enumerate(section.notes) if keep(section.code, note, number))
-            }
-        )
+        section.model_copy(update={"notes": tuple(note for note in section.notes if keep(section.code, note))})
         for section in card.sections
     ]
     return card.model_copy(update={"sections": tuple(kept)})
@@ -421,6 +420,10 @@ def deep(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, dict):
         return {name: deep(inner, change) for name, inner in value.items()}
     return list(map(partial(deep, change=change), value)) if isinstance(value, list | tuple) else change(value)
+
+
+def is_hash(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", value) is not None
 
 
 def uncounted(value: Any, plan: Plan) -> Any:

@@ -14,9 +14,9 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.contract.changes import ChangedFile, change_counts, changed_files, files_section
+from service.contract.changes import EXECUTABLE, ChangedFile, change_counts, changed_files, files_section
 from service.contract.data import NULL, Json, Oid
-from service.contract.operation import Example, Operation, Request, Steps, Toolset
+from service.contract.operation import Example, Made, Operation, Request, Steps, Toolset
 from service.contract.plan import (
     Blocked,
     Fact,
@@ -361,6 +361,98 @@ def _nameless(note: Note) -> Note:
     return note.model_copy(update={"at": "", "params": {**note.params, "oid": ""}})
 
 
-EXAMPLES: tuple[Example[PlanRequest], ...] = ()
+_BASE = {"README.md": "# Orchard\n", "app.py": "print('hello')\n"}
+_OLD = {"README.md": "# Orchard\n"}
+_COMMITS = {"old": Made(files=_OLD), "base": Made(files=_BASE, parents=("old",))}
+_REFS = {"refs/heads/main": "base", "refs/heads/done": "old"}
+_NEW = {"path": "new.txt", "content": "new\n"}
+
+
+def _import(*files: Json, branch: str = "main", **more: Any) -> Json:
+    words = {"branch": branch, "message": f"Change {files[0]['path']}"}
+    return {"kind": "propose_file_import", "arguments": {**words, "files": list(files), **more}}
+
+
+def _branch(name: str, source: str = "main") -> Json:
+    return {"kind": "propose_branch", "arguments": {"branch": name, "source": source}}
+
+
+def _delete(*names: str) -> Json:
+    return {"kind": "propose_branch_delete", "arguments": {"branches": list(names), "into": "main"}}
+
+
+def _tag(name: str, target: str = "main") -> Json:
+    return {"kind": "propose_tag", "arguments": {"name": name, "target": target, "message": f"Release {name}"}}
+
+
+def _reset(target: str) -> Json:
+    return {"kind": "propose_reset", "arguments": {"branch": "main", "target": target}}
+
+
+def _example(name: str, *steps: Json, **more: Any) -> Example[PlanRequest]:
+    """An example on the history above."""
+    arguments = {"reason": "Because it was asked.", "steps": list(steps)}
+    return Example(name=name, commits=_COMMITS, refs=_REFS, arguments=arguments, **more)
+
+
+EXAMPLES: tuple[Example[PlanRequest], ...] = (
+    _example(
+        "a chain of changes on one branch",
+        _import(_NEW),
+        _import({**_NEW, "content": "newer\n"}, {"path": "app.py", "action": "delete"}),
+        after={"refs/heads/main": {**_OLD, "new.txt": "newer\n"}},
+        warnings=("deletes_file",),
+    ),
+    _example(
+        "a change and its tag",
+        _import(_NEW),
+        _tag("v1"),
+        after={"refs/heads/main": {**_BASE, "new.txt": "new\n"}, "refs/tags/v1": {**_BASE, "new.txt": "new\n"}},
+    ),
+    _example(
+        "a branch and a change on it",
+        _branch("topic"),
+        _import(_NEW, branch="topic"),
+        after={"refs/heads/topic": {**_BASE, "new.txt": "new\n"}},
+    ),
+    _example(
+        "the same change on two branches, and the reset of one",
+        _import(_NEW, branch="done"),
+        _reset("{old}"),
+        _import(_NEW),
+        after={"refs/heads/done": {**_OLD, "new.txt": "new\n"}, "refs/heads/main": {**_OLD, "new.txt": "new\n"}},
+        warnings=("rewrites_history", "deletes_file"),
+    ),
+    _example(
+        "a branch under another name, and a program",
+        _branch("topic", "done"),
+        _delete("done"),
+        _import({"path": "run.sh", "content": "#!/bin/sh\n", "mode": "100755"}),
+        after={
+            "refs/heads/topic": _OLD,
+            "refs/heads/done": None,
+            "refs/heads/main": {**_BASE, "run.sh": "#!/bin/sh\n"},
+        },
+        modes={"refs/heads/main:run.sh": EXECUTABLE},
+        warnings=("deletes_branch", "becomes_executable"),
+    ),
+    _example(
+        "a step that is blocked",
+        _import(_NEW),
+        _import({**_NEW, "action": "create"}),
+        blocked="file_exists",
+    ),
+    _example("what the next step takes back", _branch("topic"), _delete("topic"), blocked="nothing_to_change"),
+    _example(
+        "a file of a branch that is gone", _delete("done"), _import(_NEW, branch="done"), blocked="branch_missing"
+    ),
+    _example("a branch below one that goes", _delete("done"), _branch("done/again"), blocked="branch_exists"),
+    _example(
+        "a place where a ref is no more",
+        _import(_NEW),
+        _import(_NEW, expected_base_oid="{base}"),
+        blocked="invalid_argument",
+    ),
+)
 
 OPERATION = PlanSteps()
