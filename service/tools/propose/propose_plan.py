@@ -278,15 +278,15 @@ def _joined(tasks: Sequence[_Task], plans: Sequence[Plan]) -> Plan | Blocked:
     for task, one in zip(tasks, plans, strict=True):
         for made, other in _crossed(one, effects):
             code = Code.TAG_EXISTS if made.startswith(TAGS) else Code.BRANCH_EXISTS
-            return task.blocked(code, short_name(made), occupied=short_name(other))
+            return task.blocked(code, short_name(made), rule="folder", by=short_name(other))
     build = {new.id: new for one in plans for new in one.build}
     kinds = (KIND, *(kind for one in plans for kind in one.kinds))
     return Plan(kinds=kinds, build=tuple(build.values()), effects=effects, steps=tuple(plans))
 
 
 def _crossed(step: Plan, effects: Sequence[MoveRef]) -> Iterator[tuple[str, str]]:
-    """Refs that this step makes and that lie above or below another one that moves: a ref's folder is another's file,
-    also where the other one goes away in the same transaction.
+    """Refs that this step makes, and another one that moves above or below them: refs come and go in one transaction,
+    in which neither makes room for the other.
     """
     made = {move.ref for move in step.effects} & {move.ref for move in effects if move.old == NULL}
     for ref in sorted(made):
