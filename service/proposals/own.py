@@ -161,7 +161,8 @@ class OwnProposals:
 
 
 def _kept(card: ReviewCard) -> Sequence[Json] | None:
-    notes = [note for section in card.sections if section.code == "kept" for note in section.notes]
+    """The branches that a request names and that stay."""
+    notes = [note for section in card.sections for note in section.notes if note.code == "kept_branch"]
     return [{"ref": note.at, "why": note.params["why"]} for note in notes] or None
 
 

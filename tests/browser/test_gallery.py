@@ -12,6 +12,8 @@ import desk_views as views
 import pytest
 import uvicorn
 
+from service.proposals.view import Verdicts
+
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium in the path")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -116,7 +118,7 @@ def test_approve_sends_nothing_before_every_warning_is_ticked(tab: Any, crafted:
     with tab.expect_navigation():
         approve.click()
     names = tuple(note.name for note in views.WARNINGS)
-    assert crafted.asked == [(views.TENANT, _id("everyday"), "approve", views.DIGEST, names, "")]
+    assert crafted.asked == [(views.TENANT, _id("everyday"), Verdicts("approve", views.DIGEST, frozenset(names)))]
     assert f"/proposals/{_id('everyday')}?" in tab.url
 
 
@@ -127,8 +129,8 @@ def test_decline_needs_no_tick_and_takes_a_note(tab: Any, crafted: views.Crafted
     tab.get_by_label("Note for the agent").fill("Use the lock file.\nPlease.")
     with tab.expect_navigation():
         tab.get_by_role("button", name="Decline").click()
-    asked = (views.TENANT, _id("everyday"), "decline", views.DIGEST, (), "Use the lock file.\nPlease.")
-    assert crafted.asked == [asked]
+    said = Verdicts("decline", views.DIGEST, note="Use the lock file.\nPlease.")
+    assert crafted.asked == [(views.TENANT, _id("everyday"), said)]
 
 
 def test_the_decision_is_in_sight_from_the_first_line_to_the_last(tab: Any) -> None:

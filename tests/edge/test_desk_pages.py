@@ -15,7 +15,7 @@ from service.contract.hidden import HIDDEN_RANGES
 from service.edge.desk import ENDPOINTS
 from service.identity.permissions import admits
 from service.kit.errors import Code, Refusal
-from service.proposals.view import Outcome
+from service.proposals.view import Outcome, Verdicts
 
 pytestmark = pytest.mark.anyio
 TEMPLATES = Path(__file__).parents[2] / "service" / "edge" / "templates"
@@ -219,7 +219,7 @@ async def test_a_card_says_what_would_happen_in_the_order_of_its_weight(opened: 
         "still the tip",
         "in 23 h 56 min",
         "Reviewed-digest",
-        "touches the same paths",
+        "touches the same",
     )
     places = [page.index(part) for part in parts]
     assert places == sorted(places)
@@ -310,14 +310,16 @@ async def test_a_decision_reaches_the_desk_as_it_was_made_and_leads_back_to_the_
     desk = views.CraftedDesk()
     names = [note.name for note in views.WARNINGS]
     answer = await opened(desk).post(f"{CARD}/decision", data=sent(acknowledged=names, note="one\r\ntwo"))
-    assert desk.asked == [(views.TENANT, views.PROPOSAL, "approve", views.DIGEST, tuple(names), "one\ntwo")]
+    assert desk.asked == [
+        (views.TENANT, views.PROPOSAL, Verdicts("approve", views.DIGEST, frozenset(names), "one\ntwo"))
+    ]
     assert (answer.status_code, answer.headers["location"]) == (303, f"{CARD}?tenant={views.TENANT}")
 
 
 async def test_a_decline_needs_no_ticks_and_no_note(opened: Opened) -> None:
     desk = views.CraftedDesk()
     await opened(desk).post(f"{CARD}/decision", data=sent(verdict="decline", note=""))
-    assert desk.asked == [(views.TENANT, views.PROPOSAL, "decline", views.DIGEST, (), "")]
+    assert desk.asked == [(views.TENANT, views.PROPOSAL, Verdicts("decline", views.DIGEST))]
 
 
 @pytest.mark.parametrize("code", [Code.WARNINGS_OPEN, Code.CARD_CHANGED, Code.PROPOSAL_ENDED])

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from service.contract.plan import Note
-from service.edge.desk.sentences import Chapter, at_text, html, plain, sentence, waiting
+from service.edge.desk.pieces import at_text
+from service.edge.desk.sentences import Chapter, html, plain, sentence, waiting
 from service.edge.desk.visible import Visible
 from service.edge.desk.when import moment
 

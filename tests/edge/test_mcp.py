@@ -86,9 +86,21 @@ class TestCatalogue:
         assert response.status_code == 200
         assert response.headers["content-type"] == "application/json"
         assert response.json()["id"] == 2
-        assert [one["name"] for one in response.json()["result"]["tools"]] == sorted(
-            one.name for one in site.parts.registry
-        )
+        assert response.json()["result"]["tools"] == site.parts.registry.catalogue({"core"})
+
+    @pytest.mark.parametrize(
+        ("asked", "toolsets"),
+        [("git", {"git"}), ("core,git", {"core", "git"}), ("all", {"core", "git"}), ("core", {"core"})],
+    )
+    async def test_a_client_chooses_its_toolsets(self, site: Any, asked: str, toolsets: set[Any]) -> None:
+        response = await send(site, rpc("tools/list"), path=f"/mcp?toolsets={asked}")
+        assert response.json()["result"]["tools"] == site.parts.registry.catalogue(toolsets)
+
+    @pytest.mark.parametrize("asked", ["", "x", "core,x", "CORE"])
+    async def test_a_toolset_that_is_none_is_refused_with_the_list(self, site: Any, asked: str) -> None:
+        error = (await send(site, rpc("tools/list"), path=f"/mcp?toolsets={asked}")).json()["error"]
+        assert (error["code"], error["data"]["field"]) == (-32602, "toolsets")
+        assert error["data"]["allowed"] == ["core", "git", "all"]
 
     @pytest.mark.parametrize("content_type", ["application/json", "application/x-www-form-urlencoded", "", "x"])
     @pytest.mark.parametrize("accept", ["*/*", "text/event-stream", "application/json", "image/png"])

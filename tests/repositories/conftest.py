@@ -11,9 +11,9 @@ from service.contract.data import NULL, Entry, Oid
 from service.contract.plan import MoveRef
 from service.repositories.git import init_bare
 from service.repositories.objects import Staged, build_commit
-from service.repositories.staging import Staging
 from service.repositories.packs import write_pack
 from service.repositories.refs import RefTransaction
+from service.repositories.staging import Staging
 
 AUTHOR = b"Claude (conn-1) <conn-1@placet.example> 1700000000 +0000"
 ENVIRONMENT = {

@@ -14,9 +14,9 @@ from service.contract.data import NULL, Entry, Oid
 from service.contract.plan import MoveRef
 from service.repositories.bare import BareRepository
 from service.repositories.objects import Staged, build_commit
-from service.repositories.staging import Staging
 from service.repositories.packs import write_pack
 from service.repositories.refs import RefTransaction, read_ref, remove_leftover_locks
+from service.repositories.staging import Staging
 from service.writer.reconcile import roll_forward
 
 AUTHOR = b"Claude (conn-1) <conn-1@placet.example> 1700000000 +0000"

@@ -14,12 +14,12 @@ from service.contract.plan import MoveRef
 from service.kit.errors import Refusal
 from service.repositories import snapshot as module
 from service.repositories.objects import build_commit, staged
-from service.repositories.staging import Staging
 from service.repositories.packs import write_pack
 from service.repositories.reading import BadObject
 from service.repositories.refs import RefTransaction
 from service.repositories.search import search
 from service.repositories.snapshot import Snapshot
+from service.repositories.staging import Staging
 
 AUTHOR = b"Claude (conn-1) <conn-1@placet.example> 1700000000 +0000"
 FILE = 0o100644

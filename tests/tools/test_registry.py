@@ -25,6 +25,7 @@ def tool(**changed: Any) -> Any:
         "title": "Look",
         "description": "Looks.",
         "scope": "repo:read",
+        "toolset": "core",
         "read_only": True,
         "destructive": False,
         "idempotent": True,

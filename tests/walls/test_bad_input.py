@@ -11,6 +11,7 @@ from service.contract.data import Json
 from service.identity.permissions import admits
 from service.kit.errors import Code
 from service.ledger.tables import ledger_entry
+from tests.good_arguments import GOOD
 from tests.stage import REGISTRY, House, Web
 
 pytestmark = pytest.mark.anyio
@@ -99,29 +100,19 @@ async def test_no_id_or_name_makes_a_page_fail(web: Web, house: House, one: str)
         assert 300 <= answer.status_code < 500, path
 
 
-FIELDS = [(entry.name, field) for entry in REGISTRY for field in entry.input_schema["properties"]]
-
-
-@pytest.mark.parametrize(("tool", "field"), FIELDS)
-async def test_no_value_in_any_argument_makes_a_tool_fail(web: Web, house: House, tool: str, field: str) -> None:
+@pytest.mark.parametrize("tool", [entry.name for entry in REGISTRY])
+async def test_no_value_in_any_argument_makes_a_tool_fail(web: Web, house: House, tool: str) -> None:
     shown = await house.propose()
     token, before = await web.token(house.agent), await entries(house)
-    good = {
-        **house.arguments(),
-        "idempotency_key": "key-for-this-one",
-        "proposal_id": shown["proposal_id"],
-        "text": "hello",
-        "view": "overview",
-    }
+    good = {**GOOD, "repository_id": str(house.repository), "proposal_id": shown["proposal_id"]}
     entry = REGISTRY.find(tool)
     assert entry is not None
     known = {name: good[name] for name in entry.input_schema.get("required", [])}
-    for value in VALUES:
-        if field == "idempotency_key" and isinstance(value, str) and len(value) >= 8:
-            continue  # a key
-        if not (tool == "propose_file_import" and (value is None or field in {"reason", "message"})):
-            await refused_or_answered(web, token, tool, {**known, field: value})
-    if tool != "cancel_proposal":
+    for field in entry.input_schema["properties"]:
+        for number, value in enumerate(VALUES):
+            key = {"idempotency_key": f"key-{field}-{number}"} if "idempotency_key" in known else {}
+            await refused_or_answered(web, token, tool, {**known, **key, field: value})
+    if entry.scope == "repo:read":
         assert await entries(house) == before
 
 
@@ -137,7 +128,7 @@ async def refused_or_answered(web: Web, token: str, tool: str, arguments: Json) 
 
 
 # Of the values above, the ones that are good content and good paths.
-GOOD: dict[str, tuple[str, ...]] = {
+PASSING: dict[str, tuple[str, ...]] = {
     "content": ("", "' OR 1=1 --", "../../etc/passwd", "0" * 40, "approve", "\u202e", "\uffff"),
     "path": ("' OR 1=1 --", "0" * 40, "approve"),
 }
@@ -147,7 +138,7 @@ GOOD: dict[str, tuple[str, ...]] = {
 async def test_no_value_in_any_field_of_a_file_makes_a_proposal_fail(web: Web, house: House, field: str) -> None:
     token, before = await web.token(house.agent), await entries(house)
     for number, value in enumerate(VALUES):
-        if value in GOOD.get(field, ()):
+        if value in PASSING.get(field, ()):
             continue
         if value is None and field not in {"path", "action", "encoding", "content"}:
             continue  # absent

@@ -28,7 +28,8 @@ from service.edge.desk.answers import (
     SigningAnswer,
     UnknownOutcome,
 )
-from service.edge.desk.sentences import Chapter, mode_text, plain, sentence
+from service.edge.desk.pieces import mode_text
+from service.edge.desk.sentences import Chapter, plain, sentence
 from service.edge.errors import json_response
 from service.edge.guard import Call, Docs, Endpoint
 from service.kit.canonical import sha256

@@ -15,12 +15,12 @@ from service.edge.advice import for_people
 from service.edge.desk.asking import NOTE_MOST
 from service.edge.desk.diffview import FilePanel, file_name, panel
 from service.edge.desk.inbox import first_line
+from service.edge.desk.pieces import counted
 from service.edge.desk.sentences import (
     ENDINGS,
     OWNER_WORDS,
     SECTIONS,
     WORDS,
-    counted,
     html,
     plain,
     sentence,

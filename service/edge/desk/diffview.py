@@ -15,7 +15,7 @@ from markupsafe import Markup
 from service.contract.names import quote_path
 from service.contract.risk import is_binary
 from service.edge.desk.colour import Stretch, colour
-from service.edge.desk.sentences import counted, mode_text
+from service.edge.desk.pieces import counted, mode_text
 from service.edge.desk.visible import Visible, decode, line_end
 from service.edge.desk.words import Span, Words
 from service.kit.canonical import sha256

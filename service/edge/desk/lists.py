@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from service.edge.desk.sentences import counted, number
+from service.edge.desk.pieces import counted, number
 from service.edge.desk.visible import Visible, readable
 from service.edge.desk.when import moment, stamp
 from service.proposals.view import (

@@ -5,54 +5,17 @@ or a parameter that is not known is shown as it is: never hidden, and never a re
 """
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from collections.abc import Mapping
+from typing import Final, Literal
 
 from markupsafe import Markup
 
-from service.contract.names import unquote_path
 from service.contract.plan import Note
-from service.edge.desk.visible import Visible, decode, readable
-from service.kit.errors import Refusal
+from service.edge.desk import operations
+from service.edge.desk.pieces import Lead, Maker, Mono, Params, Pieces, at_text, counted, mode_text, number
+from service.edge.desk.visible import Visible, readable
 
-
-class Mono(str):
-    """A branch, path, mode or id inside a sentence."""
-
-    __slots__ = ()
-
-
-class Lead(str):
-    """The first words of a warning, which say what kind it is."""
-
-    __slots__ = ()
-
-
-Pieces = tuple[str, ...]
-Params = Mapping[str, Any]
-Maker = Callable[[str, Params], Pieces]
 Chapter = Literal["headline", "note", "warning", "brief"]
-
-_NUMBERS: Final = (
-    *("no", "one", "two", "three", "four", "five", "six"),
-    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
-)
-_MODE_FORM: Final = "06o"
-
-
-def number(count: int) -> str:
-    """A small number as a word."""
-    return _NUMBERS[count] if 0 <= count < len(_NUMBERS) else f"{count:,}"
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 file`, `2 files`, `1,000 files`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def mode_text(mode: int) -> str:
-    """A mode as Git prints it: `100755`."""
-    return format(mode, _MODE_FORM)
 
 
 def waiting(count: int) -> str:
@@ -81,16 +44,6 @@ def html(pieces: Pieces, visible: Visible) -> Markup:
 def plain(pieces: Pieces) -> str:
     """A sentence as text, for titles and for programs; hidden characters read `[U+202E RLO]`."""
     return readable("".join(pieces))
-
-
-def at_text(at: str) -> str:
-    """The path or ref of a note as it is; C-quoted in a note where it is not plain."""
-    if not at.startswith('"'):
-        return at
-    try:
-        return decode(unquote_path(at, "at"))
-    except Refusal:
-        return at
 
 
 _PLAIN: Final = Markup("{}")
@@ -249,14 +202,45 @@ _BRIEF_RISKS: Final = {
     "codeowners": "changes who reviews",
 }
 
+# Of operations that hold others -----------------------------------------------------------------------------------
+
+
+def _plan(_at: str, params: Params) -> Pieces:
+    refs = operations.listed(params["refs"])
+    lost = int(params.get("destructive", 0))
+    ends = f"; {number(lost)} of them {'takes' if lost == 1 else 'take'} something away" if lost else ""
+    return (f"{counted(int(params['steps']), 'step')} on ", *refs, ends)
+
+
+def _step(at: str, params: Params) -> Pieces:
+    return (f"{at}. ", *sentence("headline", Note.model_validate(params["headline"])))
+
+
+def _many_alike(at: str, params: Params) -> Pieces:
+    paths, count = params["paths"], int(params["count"])
+    what = plain(_brief_of(at, params))
+    more = f" and {count - len(paths):,} more" if count > len(paths) else ""
+    return (Lead(f"{count:,} times: {what}."), " ", *operations.listed(paths), f"{more}.")
+
+
+def _brief_many(at: str, params: Params) -> Pieces:
+    return _brief_of(at, params)
+
+
+def _brief_of(code: str, params: Params) -> Pieces:
+    return sentence("brief", Note(code=code, params=params.get("first", {})))
+
+
 _CHAPTERS: Final[Mapping[Chapter, Mapping[str, Maker]]] = {
-    "headline": {"files_change": _files_change},
+    "headline": {"files_change": _files_change, **operations.HEADLINES, "plan": _plan},
     "note": {
         "file_created": _file("Create"),
         "file_updated": _file("Change"),
         "file_deleted": _file("Delete"),
         "file_renamed": _file_renamed,
         "mode_changed": _mode_changed,
+        **operations.NOTES,
+        "step": _step,
     },
     "warning": {
         "becomes_executable": _becomes_executable,
@@ -269,6 +253,8 @@ _CHAPTERS: Final[Mapping[Chapter, Mapping[str, Maker]]] = {
         ),
         "binary_content": _binary_content,
         "deletes_file": _warning("Deletes", "@", ". After this, what it holds is in the history only."),
+        **operations.WARNINGS,
+        "many_alike": _many_alike,
     },
     "brief": {
         "becomes_executable": _brief("becomes executable"),
@@ -279,10 +265,12 @@ _CHAPTERS: Final[Mapping[Chapter, Mapping[str, Maker]]] = {
         "looks_like_base64": _brief("looks like base64"),
         "binary_content": _brief("not text"),
         "deletes_file": _brief("deletes files"),
+        **{code: _brief(words) for code, words in operations.BRIEFS.items()},
+        "many_alike": _brief_many,
     },
 }
 
-SECTIONS: Final[Mapping[str, str]] = {"files": "Files"}
+SECTIONS: Final[Mapping[str, str]] = {"files": "Files", **operations.SECTIONS}
 """What a section of the card is called; an unknown one by its code."""
 
 OWNER_WORDS: Final[Mapping[str, str]] = {"reason": "The owner says", "message": "The commit message"}
