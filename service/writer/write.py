@@ -75,8 +75,7 @@ def write(
     if manifests(repository.store(plan, objects), plan) != tuple(reviewed):
         raise ManifestDiffers
     step("compared")
-    if new := [*objects, *intent.commits]:  # a plan may only move refs
-        repository.write_pack(new)
+    repository.write_pack([*objects, *intent.commits])
     step("packed")
     transaction = repository.ref_steps(intent.marker, intent.moves)
     try:

@@ -24,7 +24,7 @@ from service.repositories.staging import Staging
 from service.writer.intent import Intent, seal
 from service.writer.provenance import Trailers
 from service.writer.write import write
-from tests.histories import make_history
+from tests.proposals.history import make_history
 from tests.stage import git
 
 AUTHOR = b"Claude (conn-1) <conn-1@localhost> 1700000000 +0000"

@@ -19,7 +19,7 @@ from service.tools.propose.propose_plan import OPERATION, PlanRequest, PlanSteps
 from service.tools.registry import ProposeEntry
 from service.tools.schema import faults
 from service.tools.validation import errors_of, refuse
-from tests.histories import make_history
+from tests.proposals.history import make_history
 from tests.stage import REGISTRY, House
 
 AUTHOR = b"Claude (conn-1) <conn-1@localhost> 1700000000 +0000"
