@@ -94,6 +94,16 @@ class Plan(Data):
         """The commits to build."""
         return tuple(new for new in self.build if isinstance(new, NewCommit))
 
+    def base(self, move: MoveRef) -> Oid:
+        """What a move is compared with to say what it changes: where the ref was or, where the plan makes it, the first
+        commit below the new ones (by their first parents) that is there already; NULL where there is none.
+        """
+        parents = {new.id: new.parents for new in self.commits}
+        at = move.new if move.old == NULL else move.old
+        while at in parents:
+            at = parents[Draft(at)][0] if parents[Draft(at)] else NULL
+        return at
+
 
 class Note(Data):
     """One thing to say, as a code and parameters, never as a sentence. `at` is the path or ref it speaks of.
