@@ -12,7 +12,7 @@ are no UTF-8 too. Edits of one file apply in their order, each to what the one b
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -28,7 +28,7 @@ from service.contract.changes import (
 )
 from service.contract.data import Entry, Oid
 from service.contract.names import check_oid, check_read_path, quote_path
-from service.contract.operation import Example, Made, Request
+from service.contract.operation import Example, Made, Request, Toolset
 from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Outcome, Plan, ReviewCard, Value, Wish
 from service.contract.refs import Branch, ExpectedOid, Message, branch_ref, tip_need, tip_of
 from service.contract.risk import text_warnings
@@ -141,6 +141,7 @@ class EditOperation:
 
     kind = "propose_edit"
     version = 1
+    toolset: ClassVar[Toolset] = "core"
     title = "Propose text edits"
     description = (
         "Proposes one commit on a branch that replaces exact pieces of text in files: 1 to 50 edits, each with the "
@@ -153,7 +154,7 @@ class EditOperation:
     def targets(self, request: EditFiles) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
         return (branch_ref(request.branch),), tuple(dict.fromkeys(wish.path for wish in request.wishes()))
 
-    def pins(self, request: EditFiles, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:  # noqa: ARG002
+    def pins(self, request: EditFiles, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:
         return (tip_need(request.branch, request.expected_base_oid),)
 
     def received(self, request: EditFiles) -> list[dict[str, object]]:

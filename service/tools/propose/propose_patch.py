@@ -12,7 +12,7 @@ The author is the connection, whatever a mail says. Without a message a mail's o
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final, Self
+from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import Field, model_validator
 
@@ -28,7 +28,7 @@ from service.contract.changes import (
 from service.contract.data import Change, Oid
 from service.contract.mail import is_mail, read_mail
 from service.contract.names import MESSAGE_CHARACTERS, check_message, check_new_path, quote_path
-from service.contract.operation import Example, Made, Request
+from service.contract.operation import Example, Made, Request, Toolset
 from service.contract.patches import PatchedFile, patched_files
 from service.contract.placing import crossed, obstacle
 from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Outcome, Plan, ReviewCard, Value, Wish
@@ -102,6 +102,7 @@ class ApplyPatch:
 
     kind = "propose_patch"
     version = 1
+    toolset: ClassVar[Toolset] = "core"
     title = "Propose a patch"
     description = (
         "Proposes one commit on a branch that applies a unified diff or one git format-patch mail (200,000 characters) "
@@ -115,7 +116,7 @@ class ApplyPatch:
         paths = dict.fromkeys(path for one in files for path in (_source(one), one.new) if path is not None)
         return (branch_ref(request.branch),), tuple(paths)
 
-    def pins(self, request: Patch, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:  # noqa: ARG002
+    def pins(self, request: Patch, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:
         return (tip_need(request.branch, request.expected_base_oid),)
 
     def received(self, request: Patch) -> list[dict[str, object]]:

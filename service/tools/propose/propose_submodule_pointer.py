@@ -7,7 +7,7 @@ Refused when: no submodule is at the path, it is not at the commit that the requ
 """
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
@@ -15,7 +15,7 @@ from service.contract.changes import GITLINK, changed_files, file_warnings, file
 from service.contract.data import NULL, Entry, Oid
 from service.contract.history import COMMITS_SHOWN, commits_section
 from service.contract.names import check_oid, check_read_path, quote_path
-from service.contract.operation import Example, Made, Request
+from service.contract.operation import Example, Made, Request, Toolset
 from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Outcome, Plan, ReviewCard, Section, Value, Wish
 from service.contract.refs import Branch, ExpectedOid, Message, branch_ref, tip_need, tip_of
 from service.contract.risk import text_warnings
@@ -72,6 +72,7 @@ class MoveSubmodule:
 
     kind = "propose_submodule_pointer"
     version = 1
+    toolset: ClassVar[Toolset] = "git"
     title = "Propose a submodule's commit"
     description = (
         "Proposes one commit on a branch that records another commit for a submodule that is there. Submodules are "
@@ -82,7 +83,7 @@ class MoveSubmodule:
     def targets(self, request: SubmodulePointer) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
         return (branch_ref(request.branch),), (request.raw_path,)
 
-    def pins(self, request: SubmodulePointer, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:  # noqa: ARG002
+    def pins(self, request: SubmodulePointer, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:
         return (tip_need(request.branch, request.expected_base_oid),)
 
     def received(self, request: SubmodulePointer) -> list[dict[str, object]]:
