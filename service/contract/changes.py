@@ -136,7 +136,11 @@ def files_section(notes: Sequence[Note]) -> Section:
 
 def file_warnings(store: Store, files: Sequence[ChangedFile]) -> tuple[Note, ...]:
     """What must be acknowledged about these files; many alike are one."""
-    found = [note for one in files for note in one.warnings(store)]
+    return fold_alike([note for one in files for note in one.warnings(store)])
+
+
+def fold_alike(found: Sequence[Note]) -> tuple[Note, ...]:
+    """Warnings as they are shown: more than ALIKE_MOST of one code are one, with the first of their paths or refs."""
     counts = Counter(note.code for note in found)
     many = [code for code, count in counts.items() if count > ALIKE_MOST]
     single = [note for note in found if note.code not in many]

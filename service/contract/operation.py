@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from service.contract.data import Json
 from service.contract.names import check_text
 from service.contract.plan import Blocked, Fact, Need, Outcome, Plan, ReviewCard, Value, Wish
 from service.contract.world import World
@@ -131,3 +132,32 @@ class Operation(Protocol[R]):
 
     def examples(self) -> tuple[Example[R], ...]:
         """Small histories with their outcome."""
+
+
+class Steps(Protocol):
+    """The operations of which another one is made."""
+
+    def read(
+        self, kind: str, arguments: Json, repository_id: str, reason: str, field: str
+    ) -> tuple[Operation[Any], Any]:
+        """The operation of this kind, and its request.
+
+        Args:
+            kind: the operation's kind.
+            arguments: what an agent sends to it, less repository, reason and key.
+            repository_id: the repository's id.
+            reason: why it is proposed.
+            field: where this step stands, such as `steps[2]`.
+
+        Raises:
+            Refusal: INVALID_ARGUMENT for a kind that is none of these (`kinds` has them) and for arguments that do
+                not fit, or whatever the request refuses; its `field` is such as `steps[2].arguments.branch`.
+        """
+
+
+@runtime_checkable
+class Composed(Protocol):
+    """An operation that is made of others. The registry tells it which there are."""
+
+    def compose(self, others: Steps) -> None:
+        """Take the other operations."""

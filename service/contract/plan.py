@@ -12,12 +12,13 @@ class RefAt(Data):
     branch comes first by name: it is NULL only where there is none.
 
     `hold` says when the fact still holds: `exact`, the ref is where it was seen; `contains`, it is there or has moved
-    on from there.
+    on from there; `as_moved`, exactly where the plan moves this ref, else as `contains`: that is known once there is a
+    plan, so no pin is stored with it.
     """
 
     kind: Literal["ref"] = "ref"
     name: str
-    hold: Literal["exact", "contains"] = "exact"
+    hold: Literal["exact", "contains", "as_moved"] = "exact"
 
 
 Fact = RefAt
@@ -92,6 +93,16 @@ class Plan(Data):
     def commits(self) -> tuple[NewCommit, ...]:
         """The commits to build."""
         return tuple(new for new in self.build if isinstance(new, NewCommit))
+
+    def base(self, move: MoveRef) -> Oid:
+        """What a move is compared with to say what it changes: where the ref was or, where the plan makes it, the first
+        commit below the new ones (by their first parents) that is there already; NULL where there is none.
+        """
+        parents = {new.id: new.parents for new in self.commits}
+        at = move.new if move.old == NULL else move.old
+        while at in parents:
+            at = parents[Draft(at)][0] if parents[Draft(at)] else NULL
+        return at
 
 
 class Note(Data):

@@ -389,7 +389,7 @@ def _file_views(store: Staging, plan: Plan, card: ReviewCard) -> Iterable[FileVi
     for effect in plan.effects:
         if not brings(effect, {one.id for one in plan.commits}):
             continue
-        old, new = (None if oid == NULL else store.commit(oid).tree for oid in (effect.old, effect.new))
+        old, new = (None if oid == NULL else store.commit(oid).tree for oid in (plan.base(effect), effect.new))
         changes = {change.path: change for change in store.changes(old, new)}
         for path, change in changes.items():
             source = renames.get(path)

@@ -50,6 +50,7 @@ class Staging(Objects, Store):
         self._deadline = deadline
         self._objects = {one.oid: one for one in objects}
         self._drafts: dict[Oid, NewCommit] = {one.id: one for one in drafts}
+        self._tags: dict[Oid, Oid] = {}  # the targets of planned tags
         self._built: dict[Oid, Oid] = {}  # what drafts are called while they are merged
         self._found: set[Oid] = set()
         self._scratch: Scratch | None = None
@@ -103,10 +104,12 @@ class Staging(Objects, Store):
 
     def find_commit(self, oid: Oid) -> Oid | None:
         """The commit that this id is or, as a tag, leads to; None where there is none."""
+        oid = self._tags.get(oid, oid)
         return oid if oid in self._drafts else super().find_commit(oid)
 
     def contains(self, tip: Oid, commit: Oid) -> bool:
         """Whether a commit is the tip or one of its ancestors."""
+        self.check_time()
         drafts, stored = self._above(tip)
         if tip == commit or commit in drafts:
             return True
@@ -121,6 +124,7 @@ class Staging(Objects, Store):
 
     def log(self, tip: Oid, without: Oid, most: int) -> tuple[tuple[Oid, ...], int]:
         """What the tip has and `without` (NULL: nothing) has not: the newest commits, at most `most`, and how many."""
+        self.check_time()
         drafts, stored = self._above(tip)
         known, hidden = self._above(without) if without != NULL else ([], [])
         fresh = [one for one in drafts if one not in known]
@@ -266,7 +270,9 @@ class Staging(Objects, Store):
     def tag(self, target: Oid, name: str, message: bytes) -> NewTag:
         """An annotated tag to build; equal ones have the same provisional id."""
         seed = b"tag\n" + f"{target}\n{name}\n".encode() + message
-        return NewTag(id=Draft(Oid(hashlib.sha256(seed).hexdigest()[:40])), target=target, name=name, message=message)
+        new = NewTag(id=Draft(Oid(hashlib.sha256(seed).hexdigest()[:40])), target=target, name=name, message=message)
+        self._tags[new.id] = target
+        return new
 
     def among(self, wanted: Collection[Oid]) -> tuple[Staged, ...]:
         """Those of these objects that are staged."""

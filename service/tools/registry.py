@@ -3,7 +3,7 @@
 import json
 import pkgutil
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -13,14 +13,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.contract.answers import ProposalAnswer
 from service.contract.data import Json
-from service.contract.operation import Operation, Toolset
+from service.contract.operation import Composed, Operation, Toolset
 from service.contract.ports import Answer, Ports, Scope, Tool
+from service.kit.errors import Code, Refusal
 from service.tools import propose, read
 from service.tools.schema import faults, portable_schema
-from service.tools.validation import errors_of, refuse
+from service.tools.validation import errors_of, placed, refuse
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 KEY = "idempotency_key"
+SHARED = ("repository_id", "reason", "group_id", KEY)
+"""What a step has no say in: it is the whole plan's."""
 TOOLSETS: tuple[Toolset, ...] = get_args(Toolset)
 
 
@@ -164,6 +167,33 @@ class ProposeEntry:
         return ProposalAnswer.model_validate(answer)
 
 
+@dataclass(frozen=True)
+class StepReader:
+    """Reads the steps of an operation that is made of others; `operations` are those, by kind."""
+
+    operations: Mapping[str, Operation[Any]]
+
+    def read(
+        self, kind: str, arguments: Json, repository_id: str, reason: str, field: str
+    ) -> tuple[Operation[Any], Any]:
+        """See the contract's `Steps`."""
+        operation = self.operations.get(kind)
+        if operation is None:
+            kinds = sorted(self.operations)
+            message = f"{field}.kind is none of {', '.join(kinds)}."
+            raise Refusal(Code.INVALID_ARGUMENT, message, field=f"{field}.kind", kinds=kinds)
+        place = f"{field}.arguments"
+        if taken := [name for name in SHARED if name in arguments]:
+            name = f"{place}.{taken[0]}"
+            raise Refusal(Code.INVALID_ARGUMENT, f"{name} is not an argument of a step.", field=name)
+        with placed(place):
+            sent = {**arguments, "repository_id": repository_id, "reason": reason}
+            request, errors = errors_of(operation.request, sent)
+            if request is None:
+                raise refuse(errors)
+            return operation, request
+
+
 class Registry:
     """The tools by name, in the order of their names.
 
@@ -204,12 +234,18 @@ def catalogue_text(registry: Registry) -> str:
 
 
 def discover() -> Registry:
-    """Every tool in `tools/read` and `tools/propose`, one file each."""
-    return Registry(
+    """Every tool in `tools/read` and `tools/propose`, one file each; what is made of others knows these."""
+    registry = Registry(
         entry_of(import_module(f"{package.__name__}.{found.name}"))
         for package in (read, propose)
         for found in pkgutil.iter_modules(package.__path__)
     )
+    operations = registry.operations()
+    plain = {kind: operation for kind, operation in operations.items() if not isinstance(operation, Composed)}
+    for operation in operations.values():
+        if isinstance(operation, Composed):
+            operation.compose(StepReader(plain))
+    return registry
 
 
 def entry_of(module: ModuleType) -> Entry:

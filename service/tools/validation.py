@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -62,6 +64,25 @@ def refuse(errors: list[Json]) -> Refusal:
     if len(errors) > 1:
         details["errors"] = errors[:ERRORS_MOST]
     return Refusal(Code.INVALID_ARGUMENT, first["message"], **details)
+
+
+@contextmanager
+def placed(place: str) -> Iterator[None]:
+    """Say of a refusal of inner arguments where they stand: its fields get this place before them."""
+    try:
+        yield
+    except Refusal as error:
+        raise Refusal(error.code, **_placed(error.details | {"message": error.message}, place)) from None
+
+
+def _placed(told: Json, place: str) -> Json:
+    """An error's `field`, the message where it starts with it, and the errors inside."""
+    field = str(told.get("field", ""))
+    message = told["message"].removeprefix(field)
+    full = f"{place}.{field}" if field else place
+    inner = {"errors": [_placed(one, place) for one in told["errors"]]} if "errors" in told else {}
+    whole = full + message if field and message != told["message"] else told["message"]
+    return {**told, **inner, "field": full, "message": whole}
 
 
 def _described(error: ErrorDetails) -> Json:

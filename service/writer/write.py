@@ -32,12 +32,13 @@ class ManifestDiffers(Exception):
 
 def manifests(store: Store, plan: Plan) -> tuple[Manifest, ...]:
     """What each new commit changes, and each move of a branch that is there or that gets one of them, path by path: the
-    content that an approval is bound to. A ref that is made at, or taken from, a commit that is there brings nothing.
+    content that an approval is bound to. A ref that is made at, or taken from, a commit that is there brings nothing;
+    one that is made at a new commit brings what differs from the first commit below that is there already.
     """
     drafts = {new.id for new in plan.commits}
     pairs: list[tuple[str, Oid, Oid]] = [
         *((new.id, new.parents[0] if new.parents else NULL, new.id) for new in plan.commits),
-        *((move.ref, move.old, move.new) for move in plan.effects if brings(move, drafts)),
+        *((move.ref, plan.base(move), move.new) for move in plan.effects if brings(move, drafts)),
     ]
     tree = cache(partial(_tree, store))
     known: dict[tuple[Oid | None, Oid | None], tuple[Line, ...]] = {}  # a commit and its ref's move differ in the same

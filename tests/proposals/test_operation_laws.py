@@ -1,315 +1,371 @@
-"""Laws over every operation's examples: what is planned is pinned, shown, the same twice, and what happens."""
+"""Laws over every operation's examples: what is planned is pinned, shown, the same twice, what happens, and undone.
+
+Each law runs over every example; then every mistake of `tests/proposals/mistakes.py` is put into every operation that
+can make it, and some law must break.
+"""
 
 import json
-import time
-from dataclasses import dataclass
-from pathlib import Path
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
+import pygit2
 import pytest
 
-from service.contract.data import NULL, Entry, Json
-from service.contract.names import quote_path
+from service.contract.changes import GITLINK, change_counts
+from service.contract.data import NULL, Json
+from service.contract.names import OWN_TRAILERS, quote_path
 from service.contract.operation import Example, Operation
-from service.contract.plan import Blocked, Manifest, MoveRef, Note, Plan, ReviewCard
+from service.contract.plan import MoveRef, Note, Pin
+from service.contract.refs import BRANCHES, short_name
 from service.contract.world import NotPinned
-from service.kit.errors import Refusal
-from service.proposals.planning import (
-    Planned,
-    load_card,
-    load_manifests,
-    load_pins,
-    load_plan,
-    plan_proposal,
+from service.kit.canonical import sha256
+from service.kit.errors import Code, Refusal
+from service.proposals.planning import card_digest
+from service.repositories.refs import RefMoved
+from service.writer.intent import kept_ref, made_ref, marker_ref
+from service.writer.write import ManifestDiffers
+from tests.proposals.mistakes import MISTAKES, Mistake
+from tests.proposals.scenes import (
+    AUTHOR,
+    COMMITTER,
+    PROPOSAL,
+    Case,
+    Landed,
+    Recorded,
+    Scenes,
+    coming,
+    contents,
+    files_of,
+    leaving,
+    plan,
+    refs_of,
+    replayed,
+    wanted_files,
 )
-from service.repositories.bare import BareRepository
-from service.repositories.objects import decode
-from service.writer.intent import seal
-from service.writer.provenance import Trailers
-from service.writer.write import ManifestDiffers, write
-from tests.stage import REGISTRY, git, make_repository
+from tests.stage import REGISTRY, git
 
-AUTHOR = b"Claude (conn-1) <conn-1@localhost> 1700000000 +0000"
-COMMITTER = b"Olive Owner <olive@example.org> 1700000100 +0000"
-PROPOSAL = UUID("3b0e2c9a-7a55-4f0e-9f4e-6f1d2f9b1c11")
-CASES = [(operation, example) for operation in REGISTRY.operations().values() for example in operation.examples()]
+OPERATIONS = REGISTRY.operations()
+CASES = [(operation, example) for operation in OPERATIONS.values() for example in operation.examples()]
 LANDING = [case for case in CASES if not case[1].blocked]
 BLOCKED = [case for case in CASES if case[1].blocked]
+MISTAKES_LEAST = 10
+FILE_COUNTS = {*change_counts((), ()), "steps", "destructive"}
+"""Figures of a headline that are none of commits."""
+NO_UNDO: Mapping[str, str] = {}
+"""Operations that cannot be taken back, by kind, with why."""
+BROKEN = (AssertionError, pytest.fail.Exception, Refusal, NotPinned, KeyError, ManifestDiffers, RefMoved)
+"""How a law says that it does not hold. Anything else is a mistake of these tests."""
+Op = Operation[Any]
+Ex = Example[Any]
+Law = Callable[[Scenes, Op, Ex], None]
 
 
 def ids(value: Any) -> str | None:
     return value.name if isinstance(value, Example) else getattr(value, "kind", None)
 
 
-@dataclass
-class Scene:
-    """An example's repository, its request, and the plan made on it."""
-
-    repository: Path
-    operation: Operation[Any]
-    request: Any
-
-    def planned(self, proposal: UUID = PROPOSAL) -> Planned:
-        deadline = time.monotonic() + 30
-        return plan_proposal(self.repository, self.operation, self.request, proposal, AUTHOR, deadline)
+every_landing = pytest.mark.parametrize(("operation", "example"), LANDING, ids=ids)
+every_blocked = pytest.mark.parametrize(("operation", "example"), BLOCKED, ids=ids)
 
 
-def scene(tmp_path: Path, operation: Operation[Any], example: Example[Any]) -> Scene:
-    repository = tmp_path / "r.git"
-    files = None if example.files is None else {name: text.encode() for name, text in example.files.items()}
-    make_repository(repository, files)
-    arguments = filled(example.arguments, repository)
-    request = operation.request.model_validate({"repository_id": str(uuid4()), **arguments})
-    return Scene(repository, operation, request)
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
+    return Scenes(tmp_path_factory.mktemp("scenes"))
 
 
-def filled(value: Any, repository: Path) -> Any:
-    """Replace `{blob:PATH}` and `{base}` by what they are in this repository."""
-    if isinstance(value, dict):
-        return {name: filled(inner, repository) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [filled(inner, repository) for inner in value]
-    if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
-        name = value[1:-1]
-        revision = f"main:{name.removeprefix('blob:')}" if name.startswith("blob:") else "main"
-        return git(repository, "rev-parse", revision).decode().strip()
-    return value
+@every_landing
+def test_every_example_lands_as_it_says(scenes: Scenes, operation: Op, example: Ex) -> None:
+    landed = scenes.landed(operation, example)
+    assert tuple(note.code for note in landed.case.card.warnings) == example.warnings
+    before, after = refs_of(landed.case.scene.path), refs_of(landed.path)
+    others = {ref: oid for ref, oid in after.items() if ref not in example.after}
+    assert others == {ref: oid for ref, oid in before.items() if ref not in example.after} | own_refs(landed)
+    assert {ref for ref in example.after if ref in after} == {
+        ref for ref, now in example.after.items() if now is not None
+    }
+    for ref in example.after.keys() & after.keys():
+        assert files_of(landed.path, ref) == wanted_files(landed.case, ref)
+    assert git(landed.path, "fsck", "--strict", "--no-dangling") == b""
 
 
-@pytest.mark.parametrize(("operation", "example"), LANDING, ids=ids)
-def test_every_example_lands_as_it_says(tmp_path: Path, operation: Operation[Any], example: Example[Any]) -> None:
-    here = scene(tmp_path, operation, example)
-    planned = here.planned()
-    assert tuple(note.code for note in load_card(planned.card).warnings) == example.warnings
-    execute(here, planned)
-    assert tree(here.repository) == {name: text.encode() for name, text in example.after.items()}
-    for name, mode in example.modes.items():
-        assert git(here.repository, "ls-tree", "main", name).startswith(f"{mode:o} ".encode())
-    assert git(here.repository, "fsck", "--strict", "--no-dangling") == b""
-
-
-@pytest.mark.parametrize(("operation", "example"), BLOCKED, ids=ids)
-def test_every_blocked_example_is_refused_with_its_code(
-    tmp_path: Path, operation: Operation[Any], example: Example[Any]
+@every_landing
+def test_what_is_new_says_who_wrote_it_who_approved_it_and_what_was_reviewed(
+    scenes: Scenes, operation: Op, example: Ex
 ) -> None:
-    here = scene(tmp_path, operation, example)
-    before = git(here.repository, "count-objects", "-v")
+    landed = scenes.landed(operation, example)
+    repository = pygit2.Repository(str(landed.path))
+    authors = {new.author for new in landed.case.plan.commits}
+    assert len(landed.sealed.commits) == len(landed.case.plan.build)
+    for one in landed.sealed.commits:
+        headers, _, message = repository[one.oid].read_raw().partition(b"\n\n")
+        people = dict(line.split(b" ", 1) for line in headers.splitlines())
+        assert people[b"committer" if one.kind == "commit" else b"tagger"] == COMMITTER
+        assert one.kind == "tag" or people[b"author"] in authors
+        last = message.rstrip(b"\n").rpartition(b"\n\n")[2]
+        for key in OWN_TRAILERS:
+            assert len(re.findall(rb"(?im)^%s:" % key.encode(), last)) == 1
+        assert f"Reviewed-digest: {landed.case.planned.digest}\n".encode() in message
+
+
+@every_landing
+def test_every_commit_is_by_the_proposer_or_by_whose_commit_it_repeats(
+    scenes: Scenes, operation: Op, example: Ex
+) -> None:
+    case = scenes.case(operation, example)
+    store = case.store()
+    assert all(new.author == AUTHOR for new in case.plan.commits if new.replays is None)
+    for new, old in replayed(case):
+        first = store.commit(old)
+        assert new.author == first.author
+        assert new.message.rstrip() == first.message.rstrip()
+        assert new.parents or not first.parents
+
+
+@every_blocked
+def test_every_blocked_example_is_refused_with_its_code_and_stores_nothing(
+    scenes: Scenes, operation: Op, example: Ex
+) -> None:
     with pytest.raises(Refusal) as caught:
-        here.planned()
+        scenes.case(operation, example)
     assert caught.value.code.value.name == example.blocked
-    assert git(here.repository, "count-objects", "-v") == before
+    scene = scenes.scene(operation, example)
+    assert contents(scene.path) == scene.state
 
 
-@pytest.mark.parametrize(("operation", "example"), LANDING, ids=ids)
-def test_planning_twice_gives_the_same_bytes(tmp_path: Path, operation: Operation[Any], example: Example[Any]) -> None:
-    here = scene(tmp_path, operation, example)
-    assert here.planned() == here.planned()
+@every_landing
+def test_planning_twice_gives_the_same_bytes_and_writes_nothing(scenes: Scenes, operation: Op, example: Ex) -> None:
+    case = scenes.case(operation, example)
+    assert plan(case.scene.path, operation, case.request) == case.planned
+    assert contents(case.scene.path) == case.scene.state
 
 
-@pytest.mark.parametrize(("operation", "example"), LANDING, ids=ids)
-def test_the_card_shows_every_path_and_every_ref_that_the_plan_touches(
-    tmp_path: Path, operation: Operation[Any], example: Example[Any]
+@every_landing
+def test_the_card_shows_every_path_that_changes_and_what_becomes_of_it(
+    scenes: Scenes, operation: Op, example: Ex
 ) -> None:
-    planned = scene(tmp_path, operation, example).planned()
-    missing = not_shown(load_plan(planned.plan), load_card(planned.card), load_manifests(planned.manifest))
-    assert missing == set()
+    case = scenes.case(operation, example)
+    moved = {move.ref for move in case.plan.effects}
+    shown = {(str(at), content_of(note)) for note in notes(case) for at in (note.at, note.params.get("old_path", ""))}
+    for manifest in case.manifests:
+        for line in manifest.lines if manifest.of in moved else ():
+            path = quote_path(line.path)
+            assert path in {at for at, _ in shown}
+            assert line.mode == 0 or (path, line.sha256) in shown
 
 
-@pytest.mark.parametrize(("operation", "example"), LANDING, ids=ids)
+@every_landing
+def test_the_card_names_every_ref_that_moves(scenes: Scenes, operation: Op, example: Ex) -> None:
+    case = scenes.case(operation, example)
+    said = {word for note in (case.card.headline, *notes(case)) for word in words(note)}
+    for move in case.plan.effects:
+        assert {move.ref, short_name(move.ref)} & said
+
+
+@every_landing
+def test_the_card_shows_every_commit_that_comes_or_leaves(scenes: Scenes, operation: Op, example: Ex) -> None:
+    case = scenes.case(operation, example)
+    listed = {word for note in notes(case) for word in words(note)}
+    more = sum(note.params["count"] for note in notes(case) if note.code == "more_commits")
+    assert len(leaving(case) - listed) <= more
+    assert len(coming(case) - listed) <= more
+    assert len(case.plan.commits) < 2 or str(len(case.plan.commits)) in counts(case)
+
+
+@every_landing
 def test_every_ref_that_moves_is_pinned_where_the_plan_moves_it_from(
-    tmp_path: Path, operation: Operation[Any], example: Example[Any]
+    scenes: Scenes, operation: Op, example: Ex
 ) -> None:
-    planned = scene(tmp_path, operation, example).planned()
-    pinned = {pin.fact.name: pin.seen for pin in load_pins(planned.pins)}
-    for move in load_plan(planned.plan).effects:
-        assert pinned.get(move.ref) == move.old
+    case = scenes.case(operation, example)
+    before = refs_of(case.scene.path)
+    exact = {pin.fact.name: pin.seen for pin in case.pins if pin.fact.hold == "exact"}
+    assert len({move.ref for move in case.plan.effects}) == len(case.plan.effects)
+    for move in case.plan.effects:
+        assert exact.get(move.ref) == move.old == before.get(move.ref, NULL)
         assert move.old != move.new
 
 
-@pytest.mark.parametrize(("operation", "example"), LANDING, ids=ids)
-def test_policy_sees_what_the_plan_touches_before_anything_is_read(
-    tmp_path: Path, operation: Operation[Any], example: Example[Any]
+@every_landing
+def test_a_move_that_is_not_forward_is_warned_of_and_a_rewrite_is_confirmed(
+    scenes: Scenes, operation: Op, example: Ex
 ) -> None:
-    here = scene(tmp_path, operation, example)
-    planned = here.planned()
-    refs, paths = operation.targets(here.request)
-    assert set(planned.refs) <= set(refs)
-    assert set(planned.paths) <= set(paths)
+    case = scenes.case(operation, example)
+    names = [note.name for note in case.card.warnings]
+    assert len(names) == len(set(names))
+    for move in case.plan.effects:
+        if move.old == NULL or is_forward(case, move):
+            continue
+        about = [note for note in case.card.warnings if short_name(move.ref) in words(note)]
+        assert about
+        rewrites = move.new != NULL and move.ref.startswith(BRANCHES)
+        assert not rewrites or short_name(move.ref) in {note.params.get("confirm") for note in about}
 
 
-@pytest.mark.parametrize(("operation", "example"), LANDING, ids=ids)
-def test_the_stored_request_reads_back_equal(tmp_path: Path, operation: Operation[Any], example: Example[Any]) -> None:
-    here = scene(tmp_path, operation, example)
-    stored = json.loads(json.dumps(here.request.model_dump(mode="json")))
-    assert operation.request.model_validate(stored) == here.request
+@every_landing
+def test_what_an_execution_must_keep_is_decided_by_who_plans(scenes: Scenes, operation: Op, example: Ex) -> None:
+    case = scenes.case(operation, example)
+    forward = all(move.old != NULL and is_forward(case, move) for move in case.plan.effects)
+    assert case.plan.restorable == (bool(case.plan.steps) or not forward)
 
 
-@pytest.mark.parametrize(("operation", "example"), LANDING, ids=ids)
-def test_the_digest_is_another_for_another_proposal_request_or_base(
-    tmp_path: Path, operation: Operation[Any], example: Example[Any]
-) -> None:
-    here = scene(tmp_path, operation, example)
-    digests = {here.planned().digest, here.planned(uuid4()).digest}
-    here.request = here.request.model_copy(update={"reason": "Another reason."})
-    digests.add(here.planned().digest)
-    assert len(digests) == 3
+@every_landing
+def test_policy_sees_what_the_plan_touches_before_anything_is_read(scenes: Scenes, operation: Op, example: Ex) -> None:
+    case = scenes.case(operation, example)
+    refs, paths = operation.targets(case.request)
+    assert set(case.planned.refs) <= set(refs)
+    assert not paths or set(case.planned.paths) <= set(paths)
+    assert case.plan.kinds[0] == operation.kind
+    assert set(case.plan.kinds) <= set(OPERATIONS)
+
+
+@every_landing
+def test_the_stored_request_reads_back_equal(scenes: Scenes, operation: Op, example: Ex) -> None:
+    request = scenes.case(operation, example).request
+    stored = json.loads(json.dumps(request.model_dump(mode="json")))
+    assert operation.request.model_validate(stored) == request
+
+
+@every_landing
+def test_the_digest_is_another_for_another_proposal_request_or_base(scenes: Scenes, operation: Op, example: Ex) -> None:
+    case = scenes.case(operation, example)
+
+    def digest(proposal: Any = PROPOSAL, request: Any = case.request, pins: tuple[Pin, ...] = case.pins) -> str:
+        return card_digest(proposal, operation, request, pins, case.plan, case.card, case.manifests)
+
+    assert digest() == case.planned.digest
+    others = [digest(proposal=uuid4()), digest(request=case.request.model_copy(update={"reason": "Another reason."}))]
+    for number, pin in enumerate(case.pins):
+        moved = pin.model_copy(update={"seen": "1" * 40})
+        others.append(digest(pins=(*case.pins[:number], moved, *case.pins[number + 1 :])))
+    assert len({digest(), *others}) == 1 + len(others) >= 4
 
 
 @pytest.mark.parametrize(("operation", "example"), CASES, ids=ids)
-def test_a_request_with_a_field_nobody_knows_is_refused(
-    tmp_path: Path, operation: Operation[Any], example: Example[Any]
-) -> None:
-    here = scene(tmp_path, operation, example)
-    sent: Json = {**here.request.model_dump(mode="json"), "interactive": True}
-    with pytest.raises(ValueError, match="interactive"):
-        operation.request.model_validate(sent)
+def test_a_request_with_a_field_nobody_knows_is_refused(scenes: Scenes, operation: Op, example: Ex) -> None:
+    request = scenes.scene(operation, example).request(operation)
+    for field in ("interactive", "force"):
+        sent: Json = {**request.model_dump(mode="json"), field: True}
+        with pytest.raises(ValueError, match=field):
+            operation.request.model_validate(sent)
 
 
-class Mutant:
-    """An operation with one mistake."""
-
-    def __init__(self, operation: Operation[Any]) -> None:
-        self._operation = operation
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._operation, name)
-
-
-class HidesAFile(Mutant):
-    def review_card(self, request: Any, world: Any, plan: Plan) -> ReviewCard:
-        card = self._operation.review_card(request, world, plan)
-        return card.model_copy(update={"sections": tuple(
-            section.model_copy(update={"notes": section.notes[1:]}) for section in card.sections)})  # fmt: skip
-
-
-class HidesTheBranch(Mutant):
-    def review_card(self, request: Any, world: Any, plan: Plan) -> ReviewCard:
-        card = self._operation.review_card(request, world, plan)
-        return card.model_copy(update={"headline": Note(code="files_change")})
-
-
-class ForgetsAWarning(Mutant):
-    def review_card(self, request: Any, world: Any, plan: Plan) -> ReviewCard:
-        return self._operation.review_card(request, world, plan).model_copy(update={"warnings": ()})
-
-
-class PinsAnotherBranch(Mutant):
-    def pins(self, request: Any, seen: Any) -> Any:
-        needs = self._operation.pins(request, seen)
-        other = needs[0].fact.model_copy(update={"name": "refs/heads/other"})
-        return (needs[0].model_copy(update={"fact": other}), *needs[1:])
-
-
-class MovesAnotherBranchToo(Mutant):
-    def plan(self, request: Any, world: Any) -> Any:
-        plan = self._operation.plan(request, world)
-        if isinstance(plan, Blocked):
-            return plan
-        other = plan.effects[0].model_copy(update={"ref": "refs/heads/other", "old": NULL})
-        return plan.model_copy(update={"effects": (*plan.effects, other)})
-
-
-class WritesSomethingElse(Mutant):
-    def plan(self, request: Any, world: Any) -> Any:
-        plan = self._operation.plan(request, world)
-        if isinstance(plan, Blocked):
-            return plan
-        extra = {b"backdoor.sh": Entry(mode=0o100755, oid=world.store.put(b"#!/bin/sh\n"))}
-        commit = world.store.draft(plan.build[0].parents, world.store.edit(plan.build[0].tree, extra), b"x")
-        move = plan.effects[0].model_copy(update={"new": commit.id})
-        return plan.model_copy(update={"build": (commit,), "effects": (move,)})
-
-
-class DoesNothing(Mutant):
-    def plan(self, request: Any, world: Any) -> Any:
-        plan = self._operation.plan(request, world)
-        if isinstance(plan, Blocked) or not plan.build[0].parents:
-            return plan
-        base = world.store.commit(plan.build[0].parents[0])
-        commit = world.store.draft(plan.build[0].parents, base.tree, plan.build[0].message)
-        move = plan.effects[0].model_copy(update={"new": commit.id})
-        return plan.model_copy(update={"build": (commit,), "effects": (move,)})
-
-
-class PlansByTheClock(Mutant):
-    def plan(self, request: Any, world: Any) -> Any:
-        plan = self._operation.plan(request, world)
-        if isinstance(plan, Blocked):
-            return plan
-        message = b"%d" % time.monotonic_ns()
-        commit = world.store.draft(plan.build[0].parents, plan.build[0].tree, message)
-        move = plan.effects[0].model_copy(update={"new": commit.id})
-        return plan.model_copy(update={"build": (commit,), "effects": (move,)})
-
-
-class TellsPolicyTooLittle(Mutant):
-    def targets(self, request: Any) -> Any:
-        refs, _ = self._operation.targets(request)
-        return refs, ()
-
-
-class BlocksNothing(Mutant):
-    def plan(self, request: Any, world: Any) -> Any:
-        plan = self._operation.plan(request, world)
-        if not isinstance(plan, Blocked):
-            return plan
-        base = world.ref(request.ref)
-        commit = world.store.draft((base,), world.store.commit(base).tree, request.message.encode())
-        return Plan(kinds=(self.kind,), build=(commit,), effects=(MoveRef(ref=request.ref, old=base, new=commit.id),))
-
-
-MUTANTS = (
-    HidesAFile, HidesTheBranch, ForgetsAWarning, PinsAnotherBranch, MovesAnotherBranchToo, WritesSomethingElse,
-    DoesNothing, PlansByTheClock, TellsPolicyTooLittle, BlocksNothing,
-)  # fmt: skip
-LAWS_OF_WHAT_LANDS = (
-    test_every_example_lands_as_it_says,
-    test_planning_twice_gives_the_same_bytes,
-    test_the_card_shows_every_path_and_every_ref_that_the_plan_touches,
-    test_every_ref_that_moves_is_pinned_where_the_plan_moves_it_from,
-    test_policy_sees_what_the_plan_touches_before_anything_is_read,
-)
-
-
-@pytest.mark.parametrize("mutant", [Mutant, *MUTANTS])
-@pytest.mark.parametrize("operation", list(REGISTRY.operations().values()), ids=ids)
-def test_a_seeded_mistake_breaks_a_law_and_no_mistake_breaks_none(
-    tmp_path: Path, operation: Operation[Any], mutant: type[Mutant]
-) -> None:
-    broken: Any = mutant(operation)
-    laws = [(law, one) for one in operation.examples() if not one.blocked for law in LAWS_OF_WHAT_LANDS]
-    laws += [(test_every_blocked_example_is_refused_with_its_code, one) for one in operation.examples() if one.blocked]
-    caught = any(breaks(law, tmp_path / str(number), broken, one) for number, (law, one) in enumerate(laws))
-    assert caught == (mutant is not Mutant)
-
-
-def breaks(law: Any, folder: Path, operation: Operation[Any], example: Example[Any]) -> bool:
+@every_landing
+def test_undoing_brings_every_file_back(scenes: Scenes, operation: Op, example: Ex) -> None:
+    landed = scenes.landed(operation, example)
+    wish = operation.undo(landed.outcome)
+    assert (wish is None) == (operation.kind in NO_UNDO)
+    if wish is None:
+        return
+    before = all_files(landed.case.scene.path)
     try:
-        law(folder, operation, example)
-    except (AssertionError, NotPinned, Refusal, pytest.fail.Exception, ManifestDiffers):
+        path = scenes.undone(landed, OPERATIONS, wish)
+    except Refusal as refused:  # a merge of what is the same already changed no file
+        if refused.code is not Code.NOTHING_TO_CHANGE:
+            raise
+        path = landed.path
+    assert all_files(path) == before
+
+
+LAWS: tuple[Law, ...] = (
+    test_every_ref_that_moves_is_pinned_where_the_plan_moves_it_from,
+    test_the_card_names_every_ref_that_moves,
+    test_the_card_shows_every_path_that_changes_and_what_becomes_of_it,
+    test_the_card_shows_every_commit_that_comes_or_leaves,
+    test_a_move_that_is_not_forward_is_warned_of_and_a_rewrite_is_confirmed,
+    test_policy_sees_what_the_plan_touches_before_anything_is_read,
+    test_every_commit_is_by_the_proposer_or_by_whose_commit_it_repeats,
+    test_what_an_execution_must_keep_is_decided_by_who_plans,
+    test_a_request_with_a_field_nobody_knows_is_refused,
+    test_planning_twice_gives_the_same_bytes_and_writes_nothing,
+    test_every_example_lands_as_it_says,
+    test_undoing_brings_every_file_back,
+)
+"""What a mistake may break, the laws that only plan first."""
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("operation", list(OPERATIONS.values()), ids=ids)
+def test_a_seeded_mistake_breaks_a_law(scenes: Scenes, operation: Op, mistake: type[Mistake]) -> None:
+    examples = possible(scenes, operation, mistake)
+    cases = [scenes.case(operation, one) for one in examples if not one.blocked]
+    broken = mistake(Recorded(operation, cases))
+    assert not examples or any(breaks(scenes, broken, one) for one in examples)
+
+
+@pytest.mark.parametrize("operation", list(OPERATIONS.values()), ids=ids)
+def test_enough_mistakes_can_be_made_in_every_operation(scenes: Scenes, operation: Op) -> None:
+    assert sum(bool(possible(scenes, operation, mistake)) for mistake in MISTAKES) >= MISTAKES_LEAST
+
+
+def possible(scenes: Scenes, operation: Op, mistake: type[Mistake]) -> list[Ex]:
+    """The examples in which the mistake makes a difference."""
+    if mistake.of_blocked:
+        return [one for one in operation.examples() if one.blocked]
+    landing = (one for one in operation.examples() if not one.blocked)
+    return [one for one in landing if mistake.matters(scenes.case(operation, one))]
+
+
+def breaks(scenes: Scenes, operation: Any, example: Ex) -> bool:
+    laws = LAWS if not example.blocked else (test_every_blocked_example_is_refused_with_its_code_and_stores_nothing,)
+    first = [law for law in laws if law.__name__ == getattr(operation, "breaks", "")]
+    return any(_breaks(law, scenes, operation, example) for law in (*first, *laws))
+
+
+def _breaks(law: Law, scenes: Scenes, operation: Op, example: Ex) -> bool:
+    try:
+        law(scenes, operation, example)
+    except BROKEN:
         return True
     return False
 
 
-def not_shown(plan: Plan, card: ReviewCard, manifests: tuple[Manifest, ...]) -> set[str]:
-    """What the plan touches and the card does not name."""
-    notes = [note for section in card.sections for note in section.notes]
-    named = {note.at for note in notes} | {str(note.params.get("old_path")) for note in notes}
-    words = {card.headline.at, *map(str, card.headline.params.values())}
-    paths = {quote_path(line.path) for manifest in manifests for line in manifest.lines}
-    refs = {move.ref for move in plan.effects if not words & {move.ref, move.ref.removeprefix("refs/heads/")}}
-    return (paths - named) | refs
+def own_refs(landed: Landed) -> dict[str, str]:
+    """The marker, and what the execution keeps."""
+    last = landed.sealed.effects[-1]
+    made: dict[str, str] = {marker_ref(PROPOSAL): last.old if last.new == NULL else last.new}
+    for move in landed.sealed.effects if landed.case.plan.restorable else ():
+        made |= (
+            {made_ref(PROPOSAL, move.ref): move.new} if move.old == NULL else {kept_ref(PROPOSAL, move.ref): move.old}
+        )
+    return made
 
 
-def execute(here: Scene, planned: Planned) -> None:
-    plan = load_plan(planned.plan)
-    sealed = seal(plan, COMMITTER, Trailers(PROPOSAL, "olive@example.org", UUID(int=1), planned.digest))
-    reviewed = load_manifests(planned.manifest)
-    write(BareRepository(here.repository), plan, reviewed, decode(planned.objects), sealed, lambda _name: None)
-    assert sealed.marker[1] != NULL
+def all_files(path: Any) -> dict[str, Any]:
+    """The files of every branch and tag that has some."""
+    refs = [ref for ref in refs_of(path) if ref.startswith(("refs/heads/", "refs/tags/"))]
+    return {ref: files for ref in refs if (files := files_of(path, ref))}
 
 
-def tree(repository: Path) -> dict[str, bytes]:
-    names = git(repository, "ls-tree", "-r", "-z", "--name-only", "main").split(b"\0")
-    return {name.decode(): git(repository, "cat-file", "blob", f"main:{name.decode()}") for name in names if name}
+def is_forward(case: Case, move: MoveRef) -> bool:
+    return NULL not in (move.old, move.new) and case.store().contains(move.new, move.old)
+
+
+def notes(case: Case) -> list[Note]:
+    return [note for section in case.card.sections for note in section.notes]
+
+
+def content_of(note: Note) -> str:
+    """The SHA-256 of what the note says a path holds; of a submodule that of the commit's id."""
+    is_gitlink = note.params.get("new_mode") == f"{GITLINK:06o}"
+    return sha256(note.params["new_oid"].encode()) if is_gitlink else str(note.params.get("sha256", ""))
+
+
+def words(value: Any) -> Iterator[str]:
+    """Every text in a note, at any depth."""
+    if isinstance(value, Note):
+        yield from words([value.at, value.params])
+    elif isinstance(value, dict):
+        yield from words(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from words(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def counts(case: Case) -> set[str]:
+    """What the headline counts besides files, and how long the lists of commits on the card are."""
+    counted = {name: value for name, value in case.card.headline.params.items() if name not in FILE_COUNTS}
+    lists = (section for section in case.card.sections if section.code not in {"files", "refs", "steps"})
+    return {str(value) for value in counted.values()} | {str(len(section.notes)) for section in lists}

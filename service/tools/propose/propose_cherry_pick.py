@@ -39,10 +39,10 @@ class PickCommits:
     def targets(self, request: CherryPick) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
         return (branch_ref(request.branch),), ()
 
-    def pins(self, request: CherryPick, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:  # noqa: ARG002
+    def pins(self, request: CherryPick, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:
         return pick_needs(request)
 
-    def received(self, request: CherryPick) -> list[dict[str, object]]:  # noqa: ARG002  no content comes with it
+    def received(self, request: CherryPick) -> list[dict[str, object]]:
         return []
 
     def plan(self, request: CherryPick, world: World) -> Plan | Blocked:

@@ -78,7 +78,7 @@ class MergeBranches:
 
     kind = "propose_merge"
     version = 1
-    toolset: ClassVar[Toolset] = "git"
+    toolset: ClassVar[Toolset] = "core"
     title = "Propose a merge"
     description = (
         "Proposes to merge a branch, a tag or a commit into a branch: with a merge commit, squashed, or as a "
@@ -91,10 +91,10 @@ class MergeBranches:
     def targets(self, request: Merge) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
         return (branch_ref(request.branch),), ()
 
-    def pins(self, request: Merge, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:  # noqa: ARG002
+    def pins(self, request: Merge, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:
         return (tip_need(request.branch, request.expected_base_oid), *source_needs(request.source))
 
-    def received(self, request: Merge) -> list[dict[str, object]]:  # noqa: ARG002  no content comes with it
+    def received(self, request: Merge) -> list[dict[str, object]]:
         return []
 
     def plan(self, request: Merge, world: World) -> Plan | Blocked:

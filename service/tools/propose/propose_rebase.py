@@ -69,11 +69,11 @@ class RebaseBranch:
     def targets(self, request: Rebase) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
         return (branch_ref(request.branch),), ()
 
-    def pins(self, request: Rebase, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:  # noqa: ARG002
+    def pins(self, request: Rebase, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:
         upstream = () if request.upstream is None else source_needs(request.upstream)
         return (tip_need(request.branch), *source_needs(request.onto), *upstream)
 
-    def received(self, request: Rebase) -> list[dict[str, object]]:  # noqa: ARG002  no content comes with it
+    def received(self, request: Rebase) -> list[dict[str, object]]:
         return []
 
     def plan(self, request: Rebase, world: World) -> Plan | Blocked:

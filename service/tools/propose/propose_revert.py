@@ -46,7 +46,7 @@ class RevertCommits:
 
     kind = "propose_revert"
     version = 1
-    toolset: ClassVar[Toolset] = "git"
+    toolset: ClassVar[Toolset] = "core"
     title = "Propose to revert commits"
     description = (
         "Proposes to undo 1 to 20 commits on a branch, in the order given (the newest first), by one new commit for "
@@ -59,10 +59,10 @@ class RevertCommits:
     def targets(self, request: Revert) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
         return (branch_ref(request.branch),), ()
 
-    def pins(self, request: Revert, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:  # noqa: ARG002
+    def pins(self, request: Revert, seen: Mapping[Fact, Value]) -> tuple[Need, ...]:
         return pick_needs(request)
 
-    def received(self, request: Revert) -> list[dict[str, object]]:  # noqa: ARG002  no content comes with it
+    def received(self, request: Revert) -> list[dict[str, object]]:
         return []
 
     def plan(self, request: Revert, world: World) -> Plan | Blocked:
