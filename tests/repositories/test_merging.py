@@ -277,7 +277,7 @@ def test_thousands_of_planned_commits_may_stand_on_each_other(world: World) -> N
     ours, theirs = _tips(world, world.by_hand["edits far apart"])
     with Staging(world.repository, AUTHOR) as staging:
         tip, tree = ours, staging.commit(ours).tree
-        for number in range(2_000):
+        for number in range(1_100):  # more than calls may be nested
             tip = staging.draft((tip,), tree, b"Empty %d\n" % number).id
         assert staging.merge(tip, theirs) == staging.merge(ours, theirs)
 
