@@ -26,7 +26,7 @@ from service.proposals.planning import card_digest
 from service.repositories.refs import RefMoved
 from service.writer.intent import kept_ref, made_ref, marker_ref
 from service.writer.write import ManifestDiffers
-from tests.proposals.mistakes import MISTAKES, Mistake
+from tests.proposals.mistakes import MISTAKES, Mistake, SaysWhatIsKept
 from tests.proposals.scenes import (
     AUTHOR,
     COMMITTER,
@@ -147,12 +147,14 @@ def test_the_card_shows_every_path_that_changes_and_what_becomes_of_it(
 ) -> None:
     case = scenes.case(operation, example)
     moved = {move.ref for move in case.plan.effects}
-    shown = {(str(at), content_of(note)) for note in notes(case) for at in (note.at, note.params.get("old_path", ""))}
-    for manifest in case.manifests:
-        for line in manifest.lines if manifest.of in moved else ():
+    manifests = [one for one in case.manifests if one.of in moved and one.lines]
+    shown = {said for note in notes(case) for said in said_of_files(note)}
+    for manifest in manifests:
+        branch = short_name(manifest.of) if len(manifests) > 1 else ""
+        for line in manifest.lines:
             path = quote_path(line.path)
-            assert path in {at for at, _ in shown}
-            assert line.mode == 0 or (path, line.sha256) in shown
+            assert (branch, path) in {(where, at) for where, at, _ in shown}
+            assert line.mode == 0 or (branch, path, line.sha256) in shown
 
 
 @every_landing
@@ -205,8 +207,9 @@ def test_a_move_that_is_not_forward_is_warned_of_and_a_rewrite_is_confirmed(
 @every_landing
 def test_what_an_execution_must_keep_is_decided_by_who_plans(scenes: Scenes, operation: Op, example: Ex) -> None:
     case = scenes.case(operation, example)
-    forward = all(move.old != NULL and is_forward(case, move) for move in case.plan.effects)
-    assert case.plan.restorable == (bool(case.plan.steps) or not forward)
+    assert case.plan.restorable == must_keep(case)
+    other: Any = SaysWhatIsKept(Recorded(operation, [case]))
+    assert plan(case.scene.path, other, case.request) == case.planned
 
 
 @every_landing
@@ -324,7 +327,7 @@ def own_refs(landed: Landed) -> dict[str, str]:
     """The marker, and what the execution keeps."""
     last = landed.sealed.effects[-1]
     made: dict[str, str] = {marker_ref(PROPOSAL): last.old if last.new == NULL else last.new}
-    for move in landed.sealed.effects if landed.case.plan.restorable else ():
+    for move in landed.sealed.effects if must_keep(landed.case) else ():
         made |= (
             {made_ref(PROPOSAL, move.ref): move.new} if move.old == NULL else {kept_ref(PROPOSAL, move.ref): move.old}
         )
@@ -337,12 +340,23 @@ def all_files(path: Any) -> dict[str, Any]:
     return {ref: files for ref in refs if (files := files_of(path, ref))}
 
 
+def must_keep(case: Case) -> bool:
+    """Whether something is lost unless an execution keeps it."""
+    return bool(case.plan.steps) or not all(is_forward(case, move) for move in case.plan.effects)
+
+
 def is_forward(case: Case, move: MoveRef) -> bool:
     return NULL not in (move.old, move.new) and case.store().contains(move.new, move.old)
 
 
 def notes(case: Case) -> list[Note]:
     return [note for section in case.card.sections for note in section.notes]
+
+
+def said_of_files(note: Note) -> Iterator[tuple[str, str, str]]:
+    """The branch, where a note says one, each path that it speaks of, and the SHA-256 of what that will hold."""
+    for at in (note.at, note.params.get("old_path", "")):
+        yield str(note.params.get("branch", "")), str(at), content_of(note)
 
 
 def content_of(note: Note) -> str:
