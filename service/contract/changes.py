@@ -19,6 +19,10 @@ DIRECTORY: Final = 0o040000
 SYMLINK: Final = 0o120000
 GITLINK: Final = 0o160000
 FILE_MODES: Final = (0o100644, EXECUTABLE)
+"""What a proposal may ask for; an old history may have others, such as 100664."""
+_TYPE: Final = 0o170000
+_FILE: Final = 0o100000
+_OWNER_RUNS: Final = 0o100
 ALIKE_MOST: Final = 10
 """So many warnings of one code are told one by one; more become one warning with all their paths in the files."""
 PATHS_SHOWN: Final = 20
@@ -63,6 +67,10 @@ class ChangedFile:
             return "file_created" if self.old is None else "file_deleted"
         return "mode_changed" if self.old.oid == self.new.oid else "file_updated"
 
+    def becomes_executable(self) -> bool:
+        """Whether it is a program now and was none before."""
+        return _runs(self.new) and not _runs(self.old)
+
     def warnings(self, store: Store) -> Iterator[Note]:
         """What must be acknowledged about it."""
         shown = quote_path(self.path)
@@ -70,13 +78,17 @@ class ChangedFile:
         if self.new is None:
             yield Note(code="deletes_file", at=shown)
             return
-        if self.new.mode == EXECUTABLE and (self.old is None or self.old.mode != EXECUTABLE):
+        if self.becomes_executable():
             yield Note(code="becomes_executable", at=shown, params={"mode": f"{self.new.mode:o}"})
         if self.new.mode == SYMLINK and (self.old is None or self.old != self.new):
             yield Note(code="symbolic_link", at=shown)
-        if self.new.mode in FILE_MODES and (self.old is None or self.old.oid != self.new.oid):
+        if self.new.mode & _TYPE == _FILE and (self.old is None or self.old.oid != self.new.oid):
             old = content_of(store, self.old)
             yield from content_warnings(self.path, old, store.blob(self.new.oid))
+
+
+def _runs(entry: Entry | None) -> bool:
+    return entry is not None and entry.mode & _TYPE == _FILE and bool(entry.mode & _OWNER_RUNS)
 
 
 def content_of(store: Store, entry: Entry | None) -> bytes:
@@ -124,7 +136,11 @@ def files_section(notes: Sequence[Note]) -> Section:
 
 def file_warnings(store: Store, files: Sequence[ChangedFile]) -> tuple[Note, ...]:
     """What must be acknowledged about these files; many alike are one."""
-    found = [note for one in files for note in one.warnings(store)]
+    return fold_alike([note for one in files for note in one.warnings(store)])
+
+
+def fold_alike(found: Sequence[Note]) -> tuple[Note, ...]:
+    """Warnings as they are shown: more than ALIKE_MOST of one code are one, with the first of their paths or refs."""
     counts = Counter(note.code for note in found)
     many = [code for code, count in counts.items() if count > ALIKE_MOST]
     single = [note for note in found if note.code not in many]
@@ -139,17 +155,13 @@ def _many(code: str, notes: Sequence[Note]) -> Note:
 def change_counts(files: Sequence[ChangedFile], notes: Sequence[Note]) -> dict[str, Any]:
     """The parameters of a headline about files: how many of each kind, lines added and removed, new executables."""
     codes = Counter(note.code for note in notes)
-    executable = sum(
-        one.new is not None and one.new.mode == EXECUTABLE and (one.old is None or one.old.mode != EXECUTABLE)
-        for one in files
-    )
     return {
         "created": codes["file_created"],
         "updated": codes["file_updated"] + codes["submodule_changed"],
         "deleted": codes["file_deleted"],
         "renamed": codes["file_renamed"],
         "mode_changed": codes["mode_changed"],
-        "executable": executable,
+        "executable": sum(one.becomes_executable() for one in files),
         "added": sum(note.params.get("added", 0) for note in notes),
         "removed": sum(note.params.get("removed", 0) for note in notes),
     }

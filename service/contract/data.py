@@ -39,13 +39,16 @@ class Entry(Data):
 
 
 class Commit(Data):
-    """A commit that exists. `author` and `committer` are whole identity lines: name, mail, seconds, zone."""
+    """A commit that exists. `author` and `committer` are whole identity lines: name, mail, seconds, zone. `encoding` is
+    what it says its message is written in; empty is UTF-8.
+    """
 
     tree: Oid
     parents: tuple[Oid, ...]
     author: Raw
     committer: Raw
     message: Raw
+    encoding: Raw = b""
 
 
 class Change(Data):

@@ -14,17 +14,20 @@ _IDENTITY: Final = re.compile(rb"(?P<name>[^<\n]*?) ?<[^>\n]*>(?: (?P<seconds>[0
 
 
 def commit_note(store: Store, oid: Oid, code: str = "commit", **params: Any) -> Note:
-    """One commit: its id, the first line of its message, who wrote it and when (seconds since 1970)."""
+    """One commit: its id (empty where it is only planned), the first line of its message, who wrote it and when
+    (seconds since 1970).
+    """
     commit = store.commit(oid)
+    shown = "" if store.is_draft(oid) else oid
     author = _IDENTITY.match(commit.author)
     subject = commit.message.lstrip(b"\n").partition(b"\n")[0].decode("utf-8", "replace")
     facts = {
-        "oid": oid,
+        "oid": shown,
         "subject": subject[:SUBJECT_MOST],
         "author": author["name"].decode("utf-8", "replace") if author else "",
         "seconds": int(author["seconds"] or 0) if author else 0,
     }
-    return Note(code=code, at=oid, params={**facts, **params})
+    return Note(code=code, at=shown, params={**facts, **params})
 
 
 def commits_section(code: str, store: Store, oids: Sequence[Oid], total: int) -> Section:

@@ -114,17 +114,18 @@ _REF: Final = (
     _rule("lock", r"\.lock(?:/|\Z)", "has a component that ends with .lock"),
     _rule("leading_dash", "^-", "begins with a dash, so that programs would take it for an option"),
 )
-_NEW_BRANCH: Final = (
+_NEW_REF: Final = (
     *_REF,
     _rule("characters", r"^[^A-Za-z0-9_]|[^A-Za-z0-9._/@+#=-]", "may have letters, digits and . _ / @ + # = - only"),
     _rule("trailing_dot", r"\./", "has a component that ends with a dot"),
     _rule("lock", r"(?i:\.lock(?:/|\Z))", "has a component that ends with .lock"),
     _rule("head", r"(?i:^HEAD\Z)|^[A-Z_]+_HEAD\Z", "is the name of a pseudo ref"),
     _rule("object_id", r"(?i:^(?:[0-9a-f]{40}|[0-9a-f]{64})\Z)", "looks like an object id"),
-    _rule("namespace", r"(?i:^(?:refs|heads|tags|remotes)/)", "begins like a ref in full; give the branch name only"),
+    _rule("namespace", r"(?i:^(?:refs|heads|tags|remotes)/)", "begins like a ref in full; give the short name only"),
 )
-_BRANCH_CHARACTERS: Final = 201
+_NEW_REF_CHARACTERS: Final = 201
 _HEADS: Final = "refs/heads/"
+_TAGS: Final = "refs/tags/"
 
 _TEXT: Final = (
     _rule("nul", r"\x00", "holds a NUL"),
@@ -317,10 +318,16 @@ def check_new_branch(name: str, field: str) -> str:
     Raises:
         Refusal: `ref_rejected`.
     """
-    judge = _Judge(Code.REF_REJECTED, "branch name", field)
-    judge.size("length", len(name), "characters", most=_BRANCH_CHARACTERS)
-    judge.apply(_NEW_BRANCH, name)
-    return _HEADS + name
+    return _HEADS + _new_name(name, "branch name", field)
+
+
+def check_new_tag(name: str, field: str) -> str:
+    """The ref in full, `refs/tags/<name>`, of a tag that a proposal may create; the same names as for branches.
+
+    Raises:
+        Refusal: `ref_rejected`.
+    """
+    return _TAGS + _new_name(name, "tag name", field)
 
 
 def check_existing_ref(name: str, field: str) -> bytes:
@@ -337,7 +344,7 @@ def check_existing_ref(name: str, field: str) -> bytes:
     raw = judge.unquote(name) if name.startswith('"') and "\\" in name else judge.encode(name)
     judge.size("length", len(raw), "bytes", most=REF_BYTES)
     full = raw if raw.startswith(b"refs/") else _HEADS.encode() + raw
-    if not full.startswith((_HEADS.encode(), b"refs/tags/")):
+    if not full.startswith((_HEADS.encode(), _TAGS.encode())):
         raise judge.refuse("namespace", "is neither a branch nor a tag")
     judge.apply(_REF, full.split(b"/", 2)[2].decode("latin-1"))
     return full
@@ -409,6 +416,13 @@ def check_name(text: str, field: str, most: int = NAME_CHARACTERS) -> str:
     judge.size("length", len(text), "characters", most=most, least=1)
     judge.apply(_NAME, text)
     return text
+
+
+def _new_name(name: str, noun: str, field: str) -> str:
+    judge = _Judge(Code.REF_REJECTED, noun, field)
+    judge.size("length", len(name), "characters", most=_NEW_REF_CHARACTERS)
+    judge.apply(_NEW_REF, name)
+    return name
 
 
 def _check_normal_form(path: str, judge: _Judge) -> None:

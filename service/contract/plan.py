@@ -12,12 +12,13 @@ class RefAt(Data):
     branch comes first by name: it is NULL only where there is none.
 
     `hold` says when the fact still holds: `exact`, the ref is where it was seen; `contains`, it is there or has moved
-    on from there.
+    on from there; `as_moved`, exactly where the plan moves this ref, else as `contains`: that is known once there is a
+    plan, so no pin is stored with it.
     """
 
     kind: Literal["ref"] = "ref"
     name: str
-    hold: Literal["exact", "contains"] = "exact"
+    hold: Literal["exact", "contains", "as_moved"] = "exact"
 
 
 Fact = RefAt
@@ -41,7 +42,8 @@ class Pin(Data):
 class NewCommit(Data):
     """A commit to build: everything but committer, trailers and signature is fixed at submit.
 
-    `replays` is the commit that it repeats elsewhere: its author is that one's, and so is its message.
+    `replays` is the commit that it repeats elsewhere: its author is that one's, and so are its message and the
+    `encoding` that it says this is in.
     """
 
     id: Draft
@@ -50,6 +52,7 @@ class NewCommit(Data):
     author: Raw
     message: Raw
     replays: Oid | None = None
+    encoding: Raw = b""
 
 
 class NewTag(Data):

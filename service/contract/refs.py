@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from service.contract.data import NULL, Oid
 from service.contract.names import QUOTED, REF_BYTES, check_existing_ref, check_message, check_oid
@@ -29,26 +29,30 @@ def branch_ref(branch: str, field: str = "branch") -> str:
 
 
 def short_name(ref: str) -> str:
-    """A ref as people say it: without `refs/heads/` or `refs/tags/`."""
-    return ref.removeprefix(BRANCHES).removeprefix(TAGS)
+    """A ref as people say it: without `refs/heads/` or `refs/tags/`, unless what is left would be read as another ref's
+    full name.
+    """
+    short = ref.removeprefix(BRANCHES if ref.startswith(BRANCHES) else TAGS)
+    return ref if short.startswith("refs/") else short
 
 
-def _branch(value: str) -> str:
-    branch_ref(value)
+def _branch(value: str, info: ValidationInfo) -> str:
+    branch_ref(value, info.field_name or "branch")
     return value
 
 
-def _source(value: str) -> str:
+def _source(value: str, info: ValidationInfo) -> str:
+    field = info.field_name or "source"
     if not _OID.fullmatch(value):
         try:
-            check_existing_ref(value, "source").decode()
+            check_existing_ref(value, field).decode()
         except UnicodeDecodeError:
-            raise Refusal(Code.REF_REJECTED, "The name is not UTF-8.", field="source", rule="unicode") from None
+            raise Refusal(Code.REF_REJECTED, "The name is not UTF-8.", field=field, rule="unicode") from None
     return value
 
 
-def _oid(value: str | None) -> str | None:
-    return value if value is None else check_oid(value, "expected")
+def _oid(value: str | None, info: ValidationInfo) -> str | None:
+    return value if value is None else check_oid(value, info.field_name or "expected")
 
 
 Branch = Annotated[

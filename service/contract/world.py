@@ -48,6 +48,9 @@ class Store(Protocol):
     def commit(self, oid: Oid) -> Commit:
         """The commit with this id."""
 
+    def is_draft(self, oid: Oid) -> bool:
+        """Whether this commit is only planned: its id is shown to nobody."""
+
     def find_commit(self, oid: Oid) -> Oid | None:
         """The commit that this id is or, as a tag, leads to; None where there is none."""
 

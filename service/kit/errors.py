@@ -29,7 +29,7 @@ class Code(Enum):
     INVALID_ARGUMENT = Wire("invalid_argument", 422, "Correct the named field and call again.")
     INVALID_CURSOR = Wire("invalid_cursor", 400, "Start again without a cursor.")
     PATH_REJECTED = Wire("path_rejected", 422, "Choose another path.")
-    REF_REJECTED = Wire("ref_rejected", 422, "Choose another branch name.")
+    REF_REJECTED = Wire("ref_rejected", 422, "Choose another branch or tag name.")
     TEXT_REJECTED = Wire("text_rejected", 422, "Remove what the message names and call again.")
 
     # Who asks, and whether he may.

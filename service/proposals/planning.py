@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from service.contract.data import NULL
 from service.contract.operation import Operation
 from service.contract.plan import Blocked, Conflict, Fact, Manifest, MoveRef, Pin, Plan, RefAt, ReviewCard, Value
+from service.contract.refs import BRANCHES
 from service.contract.world import Store, World
 from service.kit.canonical import canonical, digest, sha256
 from service.kit.errors import Code, Refusal
@@ -81,6 +82,7 @@ def plan_proposal(
         if isinstance(plan, Blocked):
             raise _blocked(plan, staging)
         plan = plan.model_copy(update={"restorable": is_restorable(staging, plan)})
+        pins = settled(pins, plan)
         reviewed = manifests(staging, plan)
         _check_size(plan, reviewed)
         card = operation.review_card(request, world, plan)
@@ -97,11 +99,25 @@ def plan_proposal(
         )
 
 
+def settled(pins: Sequence[Pin], plan: Plan) -> tuple[Pin, ...]:
+    """The pins with how each holds: what is `as_moved` is so exactly where the plan moves the ref."""
+    moved = {move.ref for move in plan.effects}
+
+    def one(pin: Pin) -> Pin:
+        if pin.fact.hold != "as_moved":
+            return pin
+        hold = "exact" if pin.fact.name in moved else "contains"
+        return pin.model_copy(update={"fact": pin.fact.model_copy(update={"hold": hold})})
+
+    return tuple(map(one, pins))
+
+
 def is_restorable(store: Store, plan: Plan) -> bool:
     """Whether an execution must keep what the refs were: unless each goes forward on a branch that is there."""
 
     def forward(move: MoveRef) -> bool:
-        return NULL not in (move.old, move.new) and store.contains(move.new, move.old)
+        stays = move.ref.startswith(BRANCHES) and NULL not in (move.old, move.new)  # a tag may lead to anything
+        return stays and store.contains(move.new, move.old)
 
     return bool(plan.steps) or not all(map(forward, plan.effects))
 

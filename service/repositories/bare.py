@@ -53,7 +53,8 @@ class BareRepository:
         return Staging(self.path, author, objects=objects, drafts=plan.commits)
 
     def write_pack(self, objects: Iterable[Staged]) -> None:
-        write_pack(self.path, objects)
+        if stored := tuple(objects):  # what only moves refs builds nothing
+            write_pack(self.path, stored)
 
     def ref_steps(self, marker: tuple[str, Oid] | None, moves: Sequence[MoveRef]) -> RefTransaction:
         return RefTransaction(self.path, marker, moves)

@@ -3,9 +3,10 @@
 Lines end at LF only, as in Git; a lone CR is part of its line.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import pygit2
 from pygit2.enums import DiffOption
@@ -15,6 +16,18 @@ from service.contract.risk import is_binary, line_ends_changed
 
 RowKind = Literal[" ", "+", "-"]
 _KINDS: dict[str, RowKind] = {" ": " ", "+": "+", "-": "-"}
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")
+
+
+class Span(NamedTuple):
+    """Lines that differ: where in the old content and how many are gone, where in the new and how many have come. Where
+    there are none, the line is the one before which they would stand. Lines count from 1.
+    """
+
+    old: int
+    gone: int
+    new: int
+    come: int
 
 
 @dataclass(frozen=True)
@@ -106,6 +119,25 @@ def line_stats(old: bytes | None, new: bytes | None) -> LineCount | None:
         return None
     _, added, removed = _patch(old, new, 0).line_stats
     return LineCount(added=added, removed=removed)
+
+
+def diff_spans(old: bytes, new: bytes) -> tuple[Span, ...]:
+    """Where two texts differ, from top to bottom."""
+    hunks = _patch(old, new, 0).hunks
+    return tuple(
+        Span(
+            one.old_start + (one.old_lines == 0),  # as in unified diffs, where none are it is the line before
+            one.old_lines,
+            one.new_start + (one.new_lines == 0),
+            one.new_lines,
+        )
+        for one in hunks
+    )
+
+
+def lines_of(content: bytes) -> list[bytes]:
+    """The lines of a text, each with its end."""
+    return _LINE.findall(content)
 
 
 def _open_ended(content: bytes | None) -> bool:

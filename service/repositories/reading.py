@@ -198,4 +198,5 @@ def parse_commit(oid: Oid, content: bytes) -> Commit:
         author=first.get(b"author", b""),
         committer=first.get(b"committer", b""),
         message=content.partition(b"\n\n")[2],
+        encoding=first.get(b"encoding", b""),
     )

@@ -1,6 +1,7 @@
 """A plan's objects beside a repository, in memory: a contract `Store`. Nothing is written to the repository."""
 
 import hashlib
+import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from service.repositories.reading import GITLINK, TREE, BadObject, Kind, Names, 
 from service.repositories.scratch import Scratch
 from service.repositories.trees import edited
 
+_ENCODING = re.compile(rb"[A-Za-z0-9._:+()-]{0,40}")
 _Side = tuple[int, bytes] | None  # what one of two trees has: mode and hexadecimal id
 _Pair = tuple[bytes, _Side, _Side]
 
@@ -48,6 +50,7 @@ class Staging(Objects, Store):
         self._deadline = deadline
         self._objects = {one.oid: one for one in objects}
         self._drafts: dict[Oid, NewCommit] = {one.id: one for one in drafts}
+        self._tags: dict[Oid, Oid] = {}  # the targets of planned tags
         self._built: dict[Oid, Oid] = {}  # what drafts are called while they are merged
         self._found: set[Oid] = set()
         self._scratch: Scratch | None = None
@@ -86,14 +89,27 @@ class Staging(Objects, Store):
         """The commit with this id; a draft has its author as committer until it is sealed."""
         if (new := self._drafts.get(oid)) is None:
             return super().commit(oid)
-        return Commit(tree=new.tree, parents=new.parents, author=new.author, committer=new.author, message=new.message)
+        return Commit(
+            tree=new.tree,
+            parents=new.parents,
+            author=new.author,
+            committer=new.author,
+            message=new.message,
+            encoding=new.encoding,
+        )
+
+    def is_draft(self, oid: Oid) -> bool:
+        """Whether this commit is only planned, so that its id means nothing to anybody else."""
+        return oid in self._drafts
 
     def find_commit(self, oid: Oid) -> Oid | None:
         """The commit that this id is or, as a tag, leads to; None where there is none."""
+        oid = self._tags.get(oid, oid)
         return oid if oid in self._drafts else super().find_commit(oid)
 
     def contains(self, tip: Oid, commit: Oid) -> bool:
         """Whether a commit is the tip or one of its ancestors."""
+        self.check_time()
         drafts, stored = self._above(tip)
         if tip == commit or commit in drafts:
             return True
@@ -108,6 +124,7 @@ class Staging(Objects, Store):
 
     def log(self, tip: Oid, without: Oid, most: int) -> tuple[tuple[Oid, ...], int]:
         """What the tip has and `without` (NULL: nothing) has not: the newest commits, at most `most`, and how many."""
+        self.check_time()
         drafts, stored = self._above(tip)
         known, hidden = self._above(without) if without != NULL else ([], [])
         fresh = [one for one in drafts if one not in known]
@@ -228,9 +245,9 @@ class Staging(Objects, Store):
         """A commit to build; equal ones have the same provisional id.
 
         Raises:
-            Refusal: COMMIT_REJECTED where the author of the replayed commit is no line that can be written again.
+            Refusal: COMMIT_REJECTED where the replayed commit's author, message or encoding cannot be written again.
         """
-        author = self._author if replays is None else _author_of(replays, self.commit(replays))
+        author, encoding = (self._author, b"") if replays is None else _repeated(replays, self.commit(replays))
         parts = (*parents, tree, replays or "")
         seed = b"draft\n" + "\n".join(parts).encode() + author + b"\n" + message
         new = NewCommit(
@@ -240,6 +257,7 @@ class Staging(Objects, Store):
             author=author,
             message=message,
             replays=replays,
+            encoding=encoding,
         )
         self._drafts[new.id] = new
         return new
@@ -247,7 +265,9 @@ class Staging(Objects, Store):
     def tag(self, target: Oid, name: str, message: bytes) -> NewTag:
         """An annotated tag to build; equal ones have the same provisional id."""
         seed = b"tag\n" + f"{target}\n{name}\n".encode() + message
-        return NewTag(id=Draft(Oid(hashlib.sha256(seed).hexdigest()[:40])), target=target, name=name, message=message)
+        new = NewTag(id=Draft(Oid(hashlib.sha256(seed).hexdigest()[:40])), target=target, name=name, message=message)
+        self._tags[new.id] = target
+        return new
 
     def among(self, wanted: Collection[Oid]) -> tuple[Staged, ...]:
         """Those of these objects that are staged."""
@@ -271,12 +291,19 @@ class Staging(Objects, Store):
         return tuple(sorted(kept.values(), key=lambda one: (NUMBERS[one.kind], one.oid)))
 
 
-def _author_of(oid: Oid, commit: Commit) -> bytes:
+def _repeated(oid: Oid, commit: Commit) -> tuple[bytes, bytes]:
+    """The author and the encoding of a commit that is repeated."""
     try:
-        return check_identity(commit.author)
+        author = check_identity(commit.author)
     except ValueError:
         message = "The author of a commit is not a line that can be written again."
-        raise Refusal(Code.COMMIT_REJECTED, message, commit=oid) from None
+        raise Refusal(Code.COMMIT_REJECTED, message, commit=oid, field="author") from None
+    for field, bad in (("message", b"\0" in commit.message), ("encoding", not _ENCODING.fullmatch(commit.encoding))):
+        if bad:
+            raise Refusal(
+                Code.COMMIT_REJECTED, f"The {field} of a commit cannot be written again.", commit=oid, field=field
+            )
+    return author, commit.encoding
 
 
 def _tree(oid: Oid | None) -> _Side:

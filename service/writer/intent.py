@@ -85,7 +85,8 @@ def _commit(new: NewCommit, real: dict[Oid, Oid], committer: bytes, trailers: Tr
         committer=committer,
         message=trailers.end(new.message),
     )
-    return build() if sign is None else build(extra=((b"gpgsig", sign(build().content)),))
+    extra = ((b"encoding", new.encoding),) if new.encoding else ()
+    return build(extra=extra) if sign is None else build(extra=(*extra, (b"gpgsig", sign(build(extra=extra).content))))
 
 
 def _tag(new: NewTag, real: dict[Oid, Oid], committer: bytes, trailers: Trailers, sign: Sign | None) -> Staged:

@@ -24,6 +24,7 @@ from service.contract.names import (
     check_name,
     check_new_branch,
     check_new_path,
+    check_new_tag,
     check_oid,
     check_read_path,
     check_text,
@@ -439,9 +440,12 @@ HOSTILE_BRANCHES = [
 ]
 
 
+@pytest.mark.parametrize("check", [check_new_branch, check_new_tag])
 @pytest.mark.parametrize(("name", "rule"), HOSTILE_BRANCHES)
-def test_a_hostile_branch_name_is_refused_under_one_code_and_its_rule(name: str, rule: str) -> None:
-    refused = refusal(check_new_branch, name, "branch")
+def test_a_hostile_name_of_a_branch_or_tag_is_refused_under_one_code_and_its_rule(
+    check: Callable[[str, str], str], name: str, rule: str
+) -> None:
+    refused = refusal(check, name, "name")
     assert (refused.code, refused.details["rule"]) == (Code.REF_REJECTED, rule)
 
 
@@ -450,7 +454,8 @@ def test_a_hostile_branch_name_is_refused_under_one_code_and_its_rule(name: str,
     ["main", "feature/x-1", "release/v1.2.3", "dependabot/npm_and_yarn/@types/node-20", "fix/#123", "c++", "_x", "7",
      "overhead", "refs-cleanup", "a/HEAD", "deadbeef", "a" * 201, "user@host", "k=v", "a.lockx", "x/-y"],
 )  # fmt: skip
-def test_a_branch_name_that_people_use_becomes_its_ref(name: str) -> None:
+def test_a_name_that_people_use_becomes_its_ref(name: str) -> None:
+    assert check_new_tag(name, "name") == f"refs/tags/{name}"
     assert check_new_branch(name, "branch") == f"refs/heads/{name}"
     assert check_existing_ref(name, "branch") == f"refs/heads/{name}".encode()
 
@@ -673,8 +678,8 @@ def test_an_accepted_name_is_a_valid_git_author(text: str) -> None:
 @LAW
 @given(st.text(st.characters(), max_size=60))
 def test_every_check_answers_or_refuses_and_says_nothing_hostile(text: str) -> None:
-    checks = (check_new_path, check_read_path, check_new_branch, check_existing_ref, check_oid, check_mode,
-              check_message, check_name, unquote_path)  # fmt: skip
+    checks = (check_new_path, check_read_path, check_new_branch, check_new_tag, check_existing_ref, check_oid,
+              check_mode, check_message, check_name, unquote_path)  # fmt: skip
     for check in checks:
         if rule_of(check, text, "field"):
             refused = refusal(check, text, "field")

@@ -145,7 +145,7 @@ class PlanSteps:
         "all. Each step sees the result of the steps above it: a branch that one makes, the next may change. Nothing "
         "changes until an owner approves. A step that cannot be done is named by its number, from 1, and its field."
     )
-    toolset: ClassVar[Toolset] = "git"
+    toolset: ClassVar[Toolset] = "core"
     request = PlanRequest
 
     _others: Steps
