@@ -7,6 +7,7 @@ can make it, and some law must break.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -22,8 +23,9 @@ from service.contract.refs import BRANCHES, short_name
 from service.contract.world import NotPinned
 from service.kit.canonical import sha256
 from service.kit.errors import Code, Refusal
-from service.proposals.planning import card_digest
+from service.proposals.planning import card_digest, load_card, load_pins, load_plan
 from service.repositories.refs import RefMoved
+from service.tools.propose.propose_plan import KIND, PlanSteps
 from service.writer.intent import kept_ref, made_ref, marker_ref
 from service.writer.write import ManifestDiffers
 from tests.proposals.mistakes import MISTAKES, Mistake, SaysWhatIsKept
@@ -40,6 +42,7 @@ from tests.proposals.scenes import (
     files_of,
     leaving,
     plan,
+    read,
     refs_of,
     replayed,
     wanted_files,
@@ -268,6 +271,33 @@ def test_undoing_brings_every_file_back(scenes: Scenes, operation: Op, example: 
             raise
         path = landed.path
     assert all_files(path) == before
+
+
+@pytest.mark.parametrize(("operation", "example"), [case for case in LANDING if case[0].kind != KIND], ids=ids)
+def test_a_plan_of_one_step_does_what_the_step_does(scenes: Scenes, operation: Op, example: Ex) -> None:
+    alone = scenes.case(operation, example)
+    together = PlanSteps()
+    together.compose(OneStep(Recorded(operation, [alone]), alone.request))
+    request = read(together, {"steps": [{"kind": operation.kind, "arguments": {}}]})
+    planned = plan(alone.scene.path, together, request)
+    made, card = load_plan(planned.plan), load_card(planned.card)
+    assert (made.build, made.effects) == (alone.plan.build, alone.plan.effects)
+    assert made.kinds == (KIND, *alone.plan.kinds)
+    assert load_pins(planned.pins) == alone.pins
+    assert planned.manifest == alone.planned.manifest
+    assert [note.code for note in card.warnings] == list(example.warnings)
+    assert planned.objects == alone.planned.objects
+
+
+@dataclass(frozen=True)
+class OneStep:
+    """Reads every step as this one."""
+
+    operation: Any
+    request: Any
+
+    def read(self, *_sent: object) -> tuple[Any, Any]:
+        return self.operation, self.request
 
 
 LAWS: tuple[Law, ...] = (
