@@ -179,6 +179,13 @@ def test_the_card_shows_every_commit_that_comes_or_leaves(scenes: Scenes, operat
 
 
 @every_landing
+def test_the_card_shows_no_id_that_nothing_will_have(scenes: Scenes, operation: Op, example: Ex) -> None:
+    case = scenes.case(operation, example)
+    said = {word for note in (case.card.headline, *notes(case), *case.card.warnings) for word in words(note)}
+    assert not {str(new.id) for new in case.plan.build} & said
+
+
+@every_landing
 def test_every_ref_that_moves_is_pinned_where_the_plan_moves_it_from(
     scenes: Scenes, operation: Op, example: Ex
 ) -> None:

@@ -360,6 +360,20 @@ def test_a_step_works_on_what_the_steps_above_made(
     assert git(path, "fsck", "--strict", "--no-dangling") == b""
 
 
+def test_what_is_only_planned_is_called_by_the_step_that_makes_it(repository: Path) -> None:
+    steps = [
+        branch("x"),
+        change({"path": "x", "content": "x\n"}, branch="x"),
+        ON_MAIN,
+        step("merge", branch="main", source="x"),
+        delete("x"),
+    ]
+    card = load_card(plan(repository, *steps, tag("v1"), branch("y", "refs/tags/v1")).card)
+    assert [note.params["oid"] for note in card.warnings if note.code == "deletes_branch"] == ["step 2"]
+    headlines = [note.params["headline"] for section in card.sections[:1] for note in section.notes]
+    assert [one["params"].get("oid") for one in headlines[5:]] == ["step 4", "step 4"]
+
+
 def test_the_conflicts_of_a_step_are_kept_with_its_number(tmp_path: Path) -> None:
     path = tmp_path / "r.git"
     make_history(path, APART, {"refs/heads/main": "main", "refs/heads/topic": "topic"})
