@@ -38,6 +38,7 @@ from service.proposals.restore import ReachedRestorePoints
 from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
 from service.proposals.tables import proposal
+from service.proposals.undo import Undo
 from service.proposals.waiting import Waiter
 from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
@@ -127,13 +128,38 @@ class House:
             **more,
         }
 
-    async def propose(self, arguments: Json | None = None, key: str | None = None, agent: Actor | None = None) -> Json:
+    async def propose(
+        self,
+        arguments: Json | None = None,
+        key: str | None = None,
+        agent: Actor | None = None,
+        tool: str = "propose_file_import",
+    ) -> Json:
         """Propose as the endpoint does: the raw arguments through the registry."""
-        entry = REGISTRY.find("propose_file_import")
+        entry = REGISTRY.find(tool)
         assert isinstance(entry, ProposeEntry)
         sent = {**(arguments or self.arguments()), "idempotency_key": key or f"key-{uuid4()}"}
         answer = await entry.call(sent, self.stage.ports(agent or self.agent))
         return answer.model_dump(mode="json")
+
+    async def call(self, tool: str, arguments: Json) -> Json:
+        """Call a tool as the endpoint does."""
+        entry = REGISTRY.find(tool)
+        assert entry is not None
+        return (await entry.call(arguments, self.stage.ports(self.agent))).model_dump(mode="json")
+
+    async def undo(self, shown: Json) -> Json:
+        """Propose, as the owner, what takes this back; as much of it as a decision needs."""
+        made = await self.stage.undo(self.owner, UUID(shown["proposal_id"]))
+        async with self.stage.app_db.bound(self.tenant) as tx:
+            digest = await tx.scalar(select(proposal.c.digest).where(proposal.c.id == made))
+        return {"proposal_id": str(made), "card_digest": digest}
+
+    async def land(self, shown: Json) -> Decided:
+        """Approve it and let a writer execute it."""
+        await self.decide(shown)
+        await self.execute(shown)
+        return await self.decide(shown)
 
     async def read(self, shown: Json) -> Json:
         return await self.own.read(shown["proposal_id"], 0)
@@ -144,8 +170,10 @@ class House:
         """Decide as an owner who acknowledged every warning; `decide` waits for no writer here."""
         async with self.stage.app_db.bound(self.tenant) as tx:
             card = await tx.scalar(select(proposal.c.card).where(proposal.c.id == UUID(shown["proposal_id"])))
-        names = frozenset(note.name for note in load_card(card).warnings) if card else frozenset()
-        given = {"digest": shown["card_digest"], "acknowledged": names, **said}
+        warnings = load_card(card).warnings if card else ()
+        typed = frozenset(str(note.params["confirm"]) for note in warnings if "confirm" in note.params)
+        names = frozenset(note.name for note in warnings)
+        given = {"digest": shown["card_digest"], "acknowledged": names, "confirmed": typed, **said}
         return await self.stage.decide(owner or self.owner, UUID(shown["proposal_id"]), Verdicts(verdict, **given))  # type: ignore[arg-type]
 
     async def sign(self) -> PublicKey:
@@ -160,9 +188,12 @@ class House:
 
     async def execute(self, shown: Json, step: Step = lambda _name: None, *, sealer: Sealer | None = SEALER) -> bool:
         """Let a writer execute it, here and now."""
+        return await self.executor(step, sealer)(self.tenant, UUID(shown["proposal_id"]))
+
+    def executor(self, step: Step = lambda _name: None, sealer: Sealer | None = SEALER) -> Execute:
+        """A writer's own."""
         store = ProposalStore(self.stage.writer_db, self.stage.storage)
-        run = Execute(store, BareRepository, lambda _taken: None, step, sealer)
-        return await run(self.tenant, UUID(shown["proposal_id"]))
+        return Execute(store, BareRepository, lambda _taken: None, step, sealer)
 
 
 @dataclass
@@ -179,6 +210,7 @@ class Stage:
         self.submit = Submit(self.app_db, self.storage, "localhost")
         store = ProposalStore(self.app_db, self.storage)
         self.decide = Decide(store, BareRepository, anyio.to_thread.run_sync, _AtOnce())
+        self.undo = Undo(self.app_db, self.submit, REGISTRY.operations())
 
     def own(self, actor: Actor) -> OwnProposals:
         operations = REGISTRY.operations()

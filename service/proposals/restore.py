@@ -15,6 +15,7 @@ from sqlalchemy import Row, Select, select, tuple_
 from service.contract.data import NULL
 from service.contract.plan import MoveRef
 from service.contract.ports import RestorePoint
+from service.contract.undoing import RESTORE_POINTS
 from service.grants.tables import connection_repository
 from service.kit.actor import Actor, system
 from service.kit.database import Bound, Database
@@ -25,7 +26,6 @@ from service.proposals.tables import proposal, restore_point
 from service.repositories.lease import LeaseBusy
 from service.repositories.placement import Place
 from service.repositories.refs import LockHeld, RefMoved
-from service.writer.intent import RESTORE
 from service.writer.ports import Lease, Repository
 from service.writer.push import Journal, push
 from service.writer.write import Step
@@ -126,7 +126,7 @@ class Drop:
     async def _drop(self, tenant: UUID, restore_point_id: UUID, repository_id: UUID, place: Place) -> None:
         async with self.lease(tenant, repository_id, place) as lease:
             git = self.open(place.path)
-            kept = git.list_refs(f"{RESTORE}{restore_point_id}/")
+            kept = git.list_refs(f"{RESTORE_POINTS}{restore_point_id}/")
             for start in range(0, len(kept), AT_ONCE):
                 moves = tuple(MoveRef(ref=ref, old=oid, new=NULL) for ref, oid in kept[start : start + AT_ONCE])
                 journal = Journal(uuid4(), f"system:{system(tenant).id}", moves)

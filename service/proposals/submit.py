@@ -57,7 +57,8 @@ class Submit:
             planned = await _planned(place, what, proposal_id, self._author(what, standing))
         except Conflicted as conflicted:
             async with self.database.bound(actor.tenant) as tx:
-                raise await keep_conflict(tx, what, conflicted) from None
+                refusal = await keep_conflict(tx, what, conflicted)
+            raise refusal from None
         return await self.database.repeat(
             actor.tenant, lambda tx: _store(tx, actor, what, proposal_id, planned, repository_id)
         )

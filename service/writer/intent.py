@@ -7,13 +7,13 @@ from uuid import UUID
 
 from service.contract.data import NULL, Oid
 from service.contract.plan import MoveRef, NewCommit, NewTag, Plan
+from service.contract.undoing import RESTORE_POINTS, kept_ref, made_ref
 from service.repositories.objects import Staged, build_commit, build_tag
 from service.writer.provenance import Trailers
 from service.writer.signature import Sign
 
 MARKERS = "refs/proposals/"
-RESTORE = "refs/restore/"
-RESERVED = (MARKERS, RESTORE)
+RESERVED = (MARKERS, RESTORE_POINTS)
 """Where only the writer makes refs."""
 
 
@@ -33,22 +33,12 @@ class Intent:
     @property
     def effects(self) -> tuple[MoveRef, ...]:
         """The moves less those that keep a restore point."""
-        return tuple(move for move in self.moves if not move.ref.startswith(RESTORE))
+        return tuple(move for move in self.moves if not move.ref.startswith(RESTORE_POINTS))
 
 
 def marker_ref(proposal: object) -> str:
     """The ref whose creation is the commit point of this proposal."""
     return f"{MARKERS}{proposal}"
-
-
-def kept_ref(proposal: object, ref: str) -> str:
-    """Where the restore point of a proposal keeps what a ref was before."""
-    return f"{RESTORE}{proposal}/kept/{ref.removeprefix('refs/')}"
-
-
-def made_ref(proposal: object, ref: str) -> str:
-    """Where the restore point of a proposal keeps what it made of a ref that was not there before."""
-    return f"{RESTORE}{proposal}/made/{ref.removeprefix('refs/')}"
 
 
 def seal(plan: Plan, committer: bytes, trailers: Trailers, sign: Sign | None = None) -> Intent:
@@ -99,6 +89,6 @@ def _tag(new: NewTag, real: dict[Oid, Oid], committer: bytes, trailers: Trailers
 def _kept(proposal: UUID, moves: tuple[MoveRef, ...]) -> Iterator[MoveRef]:
     for move in moves:
         if move.old == NULL:
-            yield MoveRef(ref=made_ref(proposal, move.ref), old=NULL, new=move.new)
+            yield MoveRef(ref=made_ref(str(proposal), move.ref), old=NULL, new=move.new)
         else:
-            yield MoveRef(ref=kept_ref(proposal, move.ref), old=NULL, new=move.old)
+            yield MoveRef(ref=kept_ref(str(proposal), move.ref), old=NULL, new=move.old)

@@ -1,17 +1,21 @@
 """Codes become sentences; what is not known is shown as it is."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from desk_views import NOW
 from hypothesis import given
 from hypothesis import strategies as some
 
+from service.contract.operation import Operation
 from service.contract.plan import Note
 from service.edge.desk.pieces import at_text
-from service.edge.desk.sentences import Chapter, html, plain, sentence, waiting
+from service.edge.desk.sentences import SECTIONS, Chapter, _as_it_is, html, plain, sentence, waiting
 from service.edge.desk.visible import Visible
 from service.edge.desk.when import moment
+from tests.proposals.scenes import Scenes
+from tests.stage import REGISTRY
 
 CHAPTERS: tuple[Chapter, ...] = ("headline", "note", "warning", "brief")
 CODES = (
@@ -143,3 +147,18 @@ def test_the_inbox_says_in_words_how_many_things_wait(count: int, expected: str)
 def test_times_are_relative_and_exact_beside(seconds: int, expected: str) -> None:
     at = NOW + timedelta(seconds=seconds)
     assert moment(at, NOW) == f'<time datetime="{at.isoformat()}" title="{at.isoformat()}">{expected}</time>'
+
+
+@pytest.mark.parametrize("operation", list(REGISTRY.operations().values()), ids=lambda one: one.kind)
+def test_everything_that_an_operation_puts_on_a_card_has_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory, operation: Operation[Any]
+) -> None:
+    scenes = Scenes(tmp_path_factory.mktemp("scenes"))
+    for example in (one for one in operation.examples() if not one.blocked):
+        card = scenes.case(operation, example).card
+        said: list[tuple[Chapter, Note]] = [("headline", card.headline)]
+        said += [("note", note) for section in card.sections for note in section.notes]
+        said += [(chapter, note) for note in card.warnings for chapter in ("warning", "brief")]  # type: ignore[misc]
+        for chapter, note in said:
+            assert sentence(chapter, note) != _as_it_is(note), note
+        assert {section.code for section in card.sections} <= SECTIONS.keys()

@@ -17,6 +17,8 @@ class Sizes:
         random_kills: kills at random moments under load.
         race_rounds: rounds of each race.
         lifecycles: simulated lives of a proposal.
+        operations: how many of the operations.
+        operation_points: system calls of each operation's execution to be killed and refused at.
     """
 
     kill_points: int
@@ -24,12 +26,14 @@ class Sizes:
     random_kills: int
     race_rounds: int
     lifecycles: int
+    operations: int
+    operation_points: int
 
 
 FORMS = {
-    "suite": Sizes(40, 2, 20, 10, 5_000),
-    "short": Sizes(ALL, 50, 500, 100, 100_000),
-    "long": Sizes(ALL, ALL, 10_000, 10_000, 1_000_000),
+    "suite": Sizes(40, 2, 20, 10, 5_000, 4, 1),
+    "short": Sizes(ALL, 50, 500, 100, 100_000, ALL, 12),
+    "long": Sizes(ALL, ALL, 10_000, 10_000, 1_000_000, ALL, ALL),
 }
 FORM = os.environ.get(VARIABLE, "suite")
 SIZES = FORMS[FORM]

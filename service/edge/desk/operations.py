@@ -154,7 +154,7 @@ def _ref_moves_back(at: str, params: Params) -> Pieces:
 
 
 _KEPT: Final = {
-    "not_merged": "stays: it has {commits} that are nowhere else",
+    "not_merged": "stays: it has {commits} that are not merged",
     "missing": "is not there",
     "target": "stays: it is what the others are merged into",
 }
