@@ -82,7 +82,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
 def test_every_example_lands_as_it_says(scenes: Scenes, operation: Op, example: Ex) -> None:
     landed = scenes.landed(operation, example)
     assert tuple(note.code for note in landed.case.card.warnings) == example.warnings
-    before, after = refs_of(landed.case.scene.path), refs_of(landed.path)
+    before, after = landed.case.scene.refs, refs_of(landed.path)
     others = {ref: oid for ref, oid in after.items() if ref not in example.after}
     assert others == {ref: oid for ref, oid in before.items() if ref not in example.after} | own_refs(landed)
     assert {ref for ref in example.after if ref in after} == {
@@ -190,11 +190,10 @@ def test_every_ref_that_moves_is_pinned_where_the_plan_moves_it_from(
     scenes: Scenes, operation: Op, example: Ex
 ) -> None:
     case = scenes.case(operation, example)
-    before = refs_of(case.scene.path)
     exact = {pin.fact.name: pin.seen for pin in case.pins if pin.fact.hold == "exact"}
     assert len({move.ref for move in case.plan.effects}) == len(case.plan.effects)
     for move in case.plan.effects:
-        assert exact.get(move.ref) == move.old == before.get(move.ref, NULL)
+        assert exact.get(move.ref) == move.old == case.scene.refs.get(move.ref, NULL)
         assert move.old != move.new
 
 
