@@ -16,13 +16,12 @@ from functools import cache
 from typing import Any, Final, Protocol
 
 from service.contract.data import Entry, Oid
-from service.contract.names import quote_path
+from service.contract.names import READ_PATH_BYTES, quote_path
 from service.contract.patches import PatchedFile, patched_files
 from service.contract.plan import Note
 from service.contract.world import Applied
 from service.kit.errors import Code
 from service.repositories.git import GitFailed
-from service.repositories.objects import Staged
 from service.repositories.reading import GITLINK, TREE, Kind, Names
 from service.repositories.scratch import Scratch
 
@@ -70,8 +69,7 @@ class Bench(Protocol):
     def scratch(self) -> Scratch: ...
     def names(self, oid: Oid) -> Names: ...
     def header(self, oid: Oid) -> tuple[Kind, int] | None: ...
-    def among(self, wanted: Collection[Oid]) -> tuple[Staged, ...]: ...
-    def put(self, content: bytes) -> Oid: ...
+    def keep(self, blobs: Iterable[Oid]) -> None: ...
     def edit(self, tree: Oid | None, edits: Mapping[bytes, Entry | None]) -> Oid: ...
     def git(
         self, *arguments: str | bytes, stdin: bytes = b"", answers: tuple[int, ...] = (0,), **environment: str
@@ -104,13 +102,15 @@ def _applied(bench: Bench, tree: Oid, patch: bytes) -> Oid:
     paths = {path for one in files for path in (one.old, one.new) if path is not None}
     before = _found(place, paths)
     _check_size(bench, before, files)
-    links = {path: entry for path, entry in _found(place, _above(paths) - paths).items() if entry.mode == _SYMLINK}
-    after = _run(bench, patch, {**before, **links}, paths)
+    links = dict(found for path in paths if (found := _in_the_way(place, path)) and found[1].mode == _SYMLINK)
+    seen = {**links, **before}
+    after = _run(bench, patch, seen, paths)
     gone = [path for path in before if path not in after]
-    made = {path: entry for path, entry in after.items() if path not in links and before.get(path) != entry}
+    made = {path: entry for path, entry in after.items() if seen.get(path) != entry}
     bare = bench.edit(tree, dict.fromkeys(gone))
     _check_places(_places(bench, bare), files, gone, made, after)
-    _keep(bench, {entry.oid for entry in made.values()} - {entry.oid for entry in before.values()})
+    known = {entry.oid for entry in before.values()}
+    bench.keep(entry.oid for entry in made.values() if entry.mode != GITLINK and entry.oid not in known)
     return bench.edit(bare, made)
 
 
@@ -119,8 +119,9 @@ def _check_content(patch: bytes, files: Iterable[PatchedFile]) -> None:
     repository, cut a name at a NUL, and take `a//b` for `a/b`.
     """
     notes = [_note("dataless", one.new or one.old or b"") for one in files if one.dataless]
-    odd = {path for one in files for path in (one.old, one.new) if path is not None and _CUT.search(path)}
-    notes += [_note("unsafe_path", path) for path in sorted(odd)]
+    paths = {path for one in files for path in (one.old, one.new) if path is not None}
+    odd = (path for path in paths if len(path) > READ_PATH_BYTES or _CUT.search(path))
+    notes += [_note("unsafe_path", path[:READ_PATH_BYTES]) for path in sorted(odd)]
     if notes:
         raise _Rejected(*notes)
     _limit(sum(_unpacked(*part.groups()) for part in _BINARY_PART.finditer(patch)), BINARY_BYTES)
@@ -182,8 +183,14 @@ def _as_index(mode: int) -> int:
     return 0o100755 if mode & 0o100 else 0o100644
 
 
-def _above(paths: Iterable[bytes]) -> set[bytes]:
-    return {path[:at] for path in paths for at, byte in enumerate(path) if byte == ord("/")} - {b""}
+def _in_the_way(place: _Places, path: bytes) -> tuple[bytes, Entry] | None:
+    """What is no folder where the path needs one, with its path."""
+    for at, byte in enumerate(path):
+        if byte == ord("/"):
+            entry = place(path[:at])
+            if entry is None or entry.mode != TREE:
+                return (path[:at], entry) if entry else None
+    return None
 
 
 def _check_size(bench: Bench, before: Mapping[bytes, Entry], files: Iterable[PatchedFile]) -> None:
@@ -249,20 +256,10 @@ def _check_places(
     wrong |= {one.new for one in files if one.new is not None and one.new not in after and one.new not in leave}
     for path in made:
         there = place(path)
-        inside = [entry for above in _above([path]) if (entry := place(above)) and entry.mode != TREE]
-        if inside or (there is not None and there.mode == TREE):
+        if _in_the_way(place, path) or (there is not None and there.mode == TREE):
             wrong.add(path)
     if wrong:
         raise _Rejected(*(_note("occupied", path) for path in sorted(wrong)))
-
-
-def _keep(bench: Bench, oids: set[Oid]) -> None:
-    """Stage what git did not write because the repository has it: it may hang on nothing there."""
-    known = {one.oid for one in bench.among(oids)}
-    for oid in sorted(oids - known):
-        header = bench.header(oid)
-        if header is not None and header[0] == "blob":
-            bench.put(bench.git("cat-file", "blob", oid))
 
 
 def _rejected(failed: GitFailed, paths: Iterable[bytes]) -> _Rejected:
