@@ -9,6 +9,7 @@ Source: git-apply(1); gitformat-index(5).
 import base64
 import hashlib
 import re
+import signal
 import struct
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -31,12 +32,16 @@ BINARY_BYTES: Final = 2_000_000
 """What the binary parts of a patch may unpack to, together, both directions of each."""
 
 _SYMLINK: Final = 0o120000
-_BINARY_PART: Final = re.compile(rb"^(literal|delta) (\d{1,20})\r?\n(?:[A-Za-z]([^\n]*))?", re.MULTILINE)
+_BINARY_PART: Final = re.compile(rb"^(literal|delta) (\d{1,20})[^\n]*\n", re.MULTILINE)
+_CODED: Final = re.compile(rb"([A-Za-z])([^\n]+)\n")
 _CUT: Final = re.compile(rb"\x00|//")
-_LOOK: Final = 64  # bytes of a delta that hold the two sizes at its start
+_SIZES: Final = 20  # the two sizes at the start of a delta have at most so many bytes
 _HEAD: Final = struct.Struct(">4sII")  # signature, version, how many entries
 _ENTRY: Final = struct.Struct(">24xI12x20sH")  # no times and places of a file: mode, id, the name's length
 _NAME_MOST: Final = 0xFFF
+
+_REFUSED: Final = (1, 128, -signal.SIGABRT, -signal.SIGSEGV)
+"""How git ends when it does not take a patch; some headers that contradict themselves fail an assertion of its own."""
 
 # What git says of one path, in front of it and behind it, and what we call it.
 _OF_PATH: Final = (
@@ -124,21 +129,27 @@ def _check_content(patch: bytes, files: Iterable[PatchedFile]) -> None:
     notes += [_note("unsafe_path", path[:READ_PATH_BYTES]) for path in sorted(odd)]
     if notes:
         raise _Rejected(*notes)
-    _limit(sum(_unpacked(*part.groups()) for part in _BINARY_PART.finditer(patch)), BINARY_BYTES)
+    _limit(sum(_unpacked(part, patch) for part in _BINARY_PART.finditer(patch)), BINARY_BYTES)
 
 
-def _unpacked(kind: bytes, size: bytes, line: bytes | None) -> int:
+def _unpacked(part: re.Match[bytes], patch: bytes) -> int:
     """How large a binary part gets: what it says, and for a delta what its head says of the result."""
-    said = int(size)
-    if kind == b"literal":
+    said = int(part[2])
+    if part[1] == b"literal":
         return said
+    stream, head, at = zlib.decompressobj(), b"", part.end()
     try:
-        packed = base64.b85decode((line or b"").strip())
-        head = zlib.decompressobj().decompress(packed, _LOOK)
-        _, at = _varint(head, 0)
-        return said + _varint(head, at)[0]
+        while len(head) < _SIZES and (line := _CODED.match(patch, at)):
+            head += stream.decompress(base64.b85decode(line[2])[: _length(line[1])], _SIZES)
+            at = line.end()
+        return said + _varint(head, _varint(head, 0)[1])[0]
     except (ValueError, zlib.error, IndexError):
-        return said  # git will not read it either
+        return said  # git cannot read it either
+
+
+def _length(letter: bytes) -> int:
+    """How many bytes a line of base 85 stands for: A to Z are 1 to 26, a to z the 26 after them."""
+    return ord(letter) - ord("A") + 1 if letter.isupper() else ord(letter) - ord("a") + 27
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -194,9 +205,15 @@ def _in_the_way(place: _Places, path: bytes) -> tuple[bytes, Entry] | None:
 
 
 def _check_size(bench: Bench, before: Mapping[bytes, Entry], files: Iterable[PatchedFile]) -> None:
-    read = [before[one.old].oid for one in files if one.old is not None and one.old in before]
-    sizes = {oid: (bench.header(oid) or ("blob", 0))[1] for oid in set(read)}
-    _limit(sum(sizes[oid] for oid in read), READ_BYTES)
+    """Every file of a patch stays in git's memory, also one that the next renames on."""
+    sizes = {path: (bench.header(entry.oid) or ("blob", 0))[1] for path, entry in before.items()}
+    read = 0
+    for one in files:
+        size = 0 if one.old is None else sizes.get(one.old, 0)
+        read += size
+        if one.new is not None:
+            sizes[one.new] = size
+    _limit(read, READ_BYTES)
 
 
 def _run(bench: Bench, patch: bytes, entries: Mapping[bytes, Entry], paths: Collection[bytes]) -> dict[bytes, Entry]:
@@ -268,7 +285,7 @@ def _rejected(failed: GitFailed, paths: Iterable[bytes]) -> _Rejected:
     Raises:
         GitFailed: it was no refusal.
     """
-    if failed.status not in (1, 128):
+    if failed.status not in _REFUSED:
         raise failed
     notes = [note for path in sorted(paths) if (note := _of_path(failed.stderr, path))]
     return _Rejected(*(notes or [_of_patch(failed.stderr)]))

@@ -13,6 +13,7 @@ import pytest
 
 from service.contract.mail import is_mail, read_mail
 from service.contract.plan import Outcome
+from service.kit.canonical import sha256
 from service.kit.errors import Code, Refusal
 from service.proposals.planning import load_card, load_plan
 from service.tools.propose.propose_patch import OPERATION, PATCH_CHARACTERS
@@ -182,6 +183,13 @@ def test_a_patch_of_just_the_size_that_is_allowed_is_taken_and_one_more_is_refus
     assert notes(bench.plan(ask(bench, patch)))["big.txt"].code == "file_created"
     refusal = refused(bench, patch + "\n")
     assert (refusal.details["field"], refusal.details["limit"]) == ("patch", PATCH_CHARACTERS)
+
+
+def test_the_answer_says_what_arrived_byte_for_byte(bench: Bench) -> None:
+    sent = MAIL + "\u00e9"
+    assert OPERATION.received(bench.ask({"patch": sent})) == [
+        {"path": "patch", "bytes": len(MAIL) + 2, "sha256": sha256(sent.encode())}
+    ]
 
 
 def test_another_base_than_expected_is_refused(bench: Bench) -> None:
