@@ -63,6 +63,13 @@ class Histories:
 
     def commit(self, files: Files, *parents: int, message: bytes = b"", encoding: bytes = b"") -> int:
         """A commit with exactly these files."""
+        return self._commit(files, parents, message, encoding, [b"deleteall"])
+
+    def delta(self, files: Files, parent: int) -> int:
+        """A commit with what its parent has and these files."""
+        return self._commit(files, (parent,), b"", b"", [])
+
+    def _commit(self, files: Files, parents: Sequence[int], message: bytes, encoding: bytes, first: list[bytes]) -> int:
         mark = len(self.files) + 1
         self.files[mark] = files
         said = message or b"Commit %d\n" % mark
@@ -72,7 +79,7 @@ class Histories:
         lines += [b"encoding " + encoding] if encoding else []
         lines += [b"data %d\n%b" % (len(said), said)]
         lines += [b"%b :%d" % (b"merge" if place else b"from", parent) for place, parent in enumerate(parents)]
-        lines += [b"deleteall", *(_line(path, content) for path, content in files.items()), b""]
+        lines += [*first, *(_line(path, content) for path, content in files.items()), b""]
         self.stream.append(b"\n".join(lines) + b"\n")
         return mark
 

@@ -224,12 +224,17 @@ class Staging(Objects, Store):
 
     def solid(self, commit: Oid) -> Oid:
         """The id by which git knows a commit: its own, or that of a draft built for the time of planning."""
-        draft = self._drafts.get(commit)
-        if draft is None:
-            return commit
-        if commit not in self._built:
-            self._built[commit] = self.build(draft.tree, tuple(map(self.solid, draft.parents)), draft.message)
-        return self._built[commit]
+        waiting = [commit]
+        while waiting:  # not by recursion: thousands may stand on each other
+            draft = self._drafts.get(waiting[-1])
+            if draft is None or draft.id in self._built:
+                waiting.pop()
+            elif below := [one for one in draft.parents if one in self._drafts and one not in self._built]:
+                waiting.extend(below)
+            else:
+                parents = tuple(self._built.get(one, one) for one in draft.parents)
+                self._built[waiting.pop()] = self.build(draft.tree, parents, draft.message)
+        return self._built.get(commit, commit)
 
     def build(self, tree: Oid, parents: tuple[Oid, ...], message: bytes = b"") -> Oid:
         """A commit for the time of planning, for git alone to see."""
@@ -272,6 +277,13 @@ class Staging(Objects, Store):
     def among(self, wanted: Collection[Oid]) -> tuple[Staged, ...]:
         """Those of these objects that are staged."""
         return tuple(self._objects[oid] for oid in sorted(wanted) if oid in self._objects)
+
+    def keep(self, blobs: Iterable[Oid]) -> None:
+        """Stage blobs that git did not write because the repository has them: they may hang on nothing there."""
+        for oid in blobs:
+            self.check_time()
+            if oid not in self._objects:
+                self._objects[oid] = staged("blob", super().read(oid, "blob"))
 
     def staged(self) -> tuple[Staged, ...]:
         """The staged objects that the drafts' trees reach, less those that planning read from the repository.

@@ -1,7 +1,7 @@
 """Merge, rebase, cherry-pick and revert: what lands, what the card says, and what is refused with which code."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,13 @@ from uuid import UUID, uuid4
 import pytest
 
 from service.contract.data import NULL, Oid
-from service.contract.plan import Note, Outcome, Plan, ReviewCard
+from service.contract.plan import Note, Outcome, Plan, RefAt, ReviewCard
+from service.contract.world import World
 from service.kit.errors import Code, Refusal
 from service.proposals.planning import Conflicted, load_card, load_manifests, load_plan, plan_proposal
 from service.repositories.bare import BareRepository
 from service.repositories.objects import decode
+from service.repositories.staging import Staging
 from service.tools.validation import errors_of, refuse
 from service.writer.intent import Intent, seal
 from service.writer.provenance import Trailers
@@ -457,61 +459,7 @@ def test_a_tree_or_a_blob_is_no_commit(forked: Desk) -> None:
         assert forked.refused("merge", source=oid).code is Code.COMMIT_MISSING
 
 
-EXAMPLED = [
-    (operation, example)
-    for kind in ("merge", "rebase", "cherry_pick", "revert")
-    for operation in (REGISTRY.operations()[f"propose_{kind}"],)
-    for example in operation.examples()
-]
-
-
-@pytest.mark.parametrize(
-    ("operation", "example"), EXAMPLED, ids=lambda one: getattr(one, "name", getattr(one, "kind", ""))
-)
-def test_every_example_comes_out_as_it_says(desk: Desk, operation: Any, example: Any) -> None:
-    for name, made in example.commits.items():
-        files = {
-            path.encode(): (made.modes[path], text.encode()) if path in made.modes else text.encode()
-            for path, text in made.files.items()
-        }
-        desk.commit(name, files, *made.parents, message=made.message.encode())
-    desk.open()
-    for number in range(1, len(desk.numbers) + 1):
-        git(desk.path, "update-ref", "-d", f"refs/heads/c{number}")
-    lines = "".join(f"create {ref} {desk.ids[name]}\n" for ref, name in example.refs.items())
-    git(desk.path, "update-ref", "--stdin", stdin=lines.encode())
-    arguments = _with_ids(example.arguments, desk.ids)
-    kind = operation.kind.removeprefix("propose_")
-    if example.blocked:
-        assert desk.refused(kind, **arguments).code.value.name == example.blocked
-        return
-    landed = desk.ask(kind, **arguments)
-    assert tuple(note.code for note in landed.card.warnings) == example.warnings
-    for ref, files in example.after.items():
-        listed = git(desk.path, "ls-tree", "-r", "-z", ref).split(b"\0")[:-1]
-        found = {line.partition(b"\t")[2].decode(): line.split(b" ")[:1][0] + b" " + line[7:] for line in listed}
-        assert set(found) == set(files)
-        for path, text in files.items():
-            mode = example.modes.get(f"{ref}:{path}", 0o100644)
-            assert found[path].startswith(b"%06o " % mode)
-            if mode != MODULE:
-                assert desk.file(path, ref) == text.encode()
-
-
-def _with_ids(value: Any, ids: Mapping[str, Oid]) -> Any:
-    fill: Callable[[Any], Any] = lambda inner: _with_ids(inner, ids)  # noqa: E731
-    if isinstance(value, str):
-        return ids[value[1:-1]] if value.startswith("{") else value
-    if isinstance(value, list):
-        return [fill(inner) for inner in value]
-    return {key: fill(inner) for key, inner in value.items()} if isinstance(value, Mapping) else value
-
-
 def test_a_plan_on_what_is_only_planned_shows_no_provisional_id(forked: Desk) -> None:
-    from service.contract.plan import RefAt
-    from service.contract.world import World
-    from service.repositories.staging import Staging
-
     operations = REGISTRY.operations()
     fixed = {"repository_id": str(uuid4()), "reason": "Because."}
     with Staging(forked.path, AUTHOR, time.monotonic() + 60) as staging:
