@@ -7,6 +7,7 @@ import email
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from email.errors import MessageError
 from email.header import decode_header
 from email.message import Message
 from typing import Final
@@ -50,7 +51,7 @@ def read_mail(text: bytes) -> Mail:
     ends of the patch are those of the mail, unless every line of it ends with CRLF: then that came on the way.
 
     Raises:
-        Refusal: INVALID_ARGUMENT with the field `patch`: there are several mails, or its letters cannot be decoded.
+        Refusal: INVALID_ARGUMENT with the field `patch`: there are several mails, or this one cannot be read.
     """
     text = text.lstrip(b"\r\n")
     if text.count(b"\n") == text.count(b"\r\n"):
@@ -59,11 +60,10 @@ def read_mail(text: bytes) -> Mail:
     if mails > 1:
         message = f"There are {mails:,} mails in the patch; send each in a proposal of its own."
         raise Refusal(Code.INVALID_ARGUMENT, message, field="patch", limit=1, value=mails)
-    parsed = email.message_from_bytes(text)
     try:
-        subject, said, patch = _read(parsed)
-    except (LookupError, ValueError) as error:
-        raise Refusal(Code.INVALID_ARGUMENT, "The mail's text cannot be decoded.", field="patch") from error
+        subject, said, patch = _read(email.message_from_bytes(text))
+    except (LookupError, ValueError, MessageError, RecursionError) as error:  # the last: parts in parts in parts
+        raise Refusal(Code.INVALID_ARGUMENT, "The mail cannot be read.", field="patch") from error
     return Mail(_message(subject, said), patch)
 
 

@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from service.contract.names import unquote_path
+from service.contract.names import READ_PATH_BYTES, unquote_path
 from service.kit.errors import Refusal
 
 _GIT: Final = b"diff --git "
 _HUNK: Final = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
-_DATE: Final = re.compile(rb"[ \t]+\d{2,4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d.*)?\s*$", re.DOTALL)
+_DATE: Final = re.compile(rb"(?<![ \t])[ \t]++\d{2,4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d.*)?\s*$", re.DOTALL)
 _QUOTED: Final = re.compile(rb'"(?:[^"\\\n]|\\.)*"')
 _PLAIN: Final = re.compile(rb"[^\n\v\f\r]*")
 _TO_TAB: Final = re.compile(rb"[^\t\n\v\f\r]*")
+_SPACE: Final = re.compile(rb"[ \t]")
+_NAMES_MOST: Final = 2 * READ_PATH_BYTES
 _PASSED: Final = (b"old mode ", b"new mode ", b"index ", b"similarity index ", b"dissimilarity index ")
 _RENAMES: Final = {
     b"copy from ": "old",
@@ -162,17 +164,30 @@ def _is_null(line: bytes) -> bool:
 
 def _same_name(rest: bytes, strip: int) -> bytes | None:
     """The name that both sides of a `diff --git` line have; None where they differ."""
-    if quoted := _QUOTED.match(rest):
-        first, second = quoted[0], rest[quoted.end() :].lstrip(b" \t")
-        pairs = [(first, second)]
-    else:
-        rest = _PLAIN.match(rest)[0]  # type: ignore[index]
-        pairs = [(rest[:at], rest[at + 1 :]) for at in range(len(rest)) if rest[at : at + 1] in b" \t"]
-    for first, second in pairs:
-        one, other = _name(first, strip, _PLAIN), _name(second, strip, _PLAIN)
-        if one and one == other:
-            return one
-    return None
+    if not (quoted := _QUOTED.match(rest)):
+        return _same_plain_name(_PLAIN.match(rest)[0], strip)  # type: ignore[index]
+    first, second = quoted[0], rest[quoted.end() :].lstrip(b" \t")
+    name = _name(first, strip, _PLAIN)
+    return name if name == _name(second, strip, _PLAIN) else None
+
+
+def _same_plain_name(line: bytes, strip: int) -> bytes | None:
+    """A name may hold spaces: the one between the two is where both sides have the same name."""
+    begin = line.find(b"/") + 1 if strip else 0
+    if len(line) > _NAMES_MOST or begin == strip - 1:
+        return None
+    for space in _SPACE.finditer(line, begin):
+        name, other = line[begin : space.start()], line[space.end() :]
+        if name and other.endswith(name) and other[: -len(name)].count(b"/") == strip and _is_prefix(other, name):
+            return name
+    quoted = line[line.find(b' "') + 1 :]
+    same = _name(quoted, strip, _PLAIN) if quoted.startswith(b'"') else None
+    return same if line[begin : -len(quoted) - 1] == same else None
+
+
+def _is_prefix(other: bytes, name: bytes) -> bool:
+    """Whether what stands before the name is a whole component, or nothing."""
+    return len(other) == len(name) or other[-len(name) - 1 : -len(name)] == b"/"
 
 
 def _name(text: bytes, strip: int, plain: re.Pattern[bytes]) -> bytes | None:

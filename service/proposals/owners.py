@@ -364,6 +364,7 @@ def _card(
         ),
         may_decide=role in DECIDERS,
         waiting=waiting,
+        refs=tuple(effect.ref for effect in plan.effects),
         by_owner=row.person is not None,
         may_undo=role in DECIDERS and may_undo(row),
     )

@@ -160,7 +160,8 @@ class CardView:
 
     Attributes:
         tenant: for the links, which carry it.
-        branch: the short name of the ref that moves.
+        branch: the short name of the first ref that moves.
+        refs: the full names of all refs that move.
         digest: of the card, 64 hexadecimal digits; a decision names it.
         files: the whole net change, in byte order of the path.
         commit_preview: the commit as it will be, as far as it is fixed, byte for byte what `git cat-file` would print.
@@ -194,6 +195,7 @@ class CardView:
     may_decide: bool
     waiting: int
     hindrance: Refusal | None = None
+    refs: tuple[str, ...] = ()
     by_owner: bool = False
     may_undo: bool = False
 

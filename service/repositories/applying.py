@@ -9,6 +9,7 @@ Source: git-apply(1); gitformat-index(5).
 import base64
 import hashlib
 import re
+import signal
 import struct
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -16,13 +17,12 @@ from functools import cache
 from typing import Any, Final, Protocol
 
 from service.contract.data import Entry, Oid
-from service.contract.names import quote_path
+from service.contract.names import READ_PATH_BYTES, quote_path
 from service.contract.patches import PatchedFile, patched_files
 from service.contract.plan import Note
 from service.contract.world import Applied
 from service.kit.errors import Code
 from service.repositories.git import GitFailed
-from service.repositories.objects import Staged
 from service.repositories.reading import GITLINK, TREE, Kind, Names
 from service.repositories.scratch import Scratch
 
@@ -32,12 +32,16 @@ BINARY_BYTES: Final = 2_000_000
 """What the binary parts of a patch may unpack to, together, both directions of each."""
 
 _SYMLINK: Final = 0o120000
-_BINARY_PART: Final = re.compile(rb"^(literal|delta) (\d{1,20})\r?\n(?:[A-Za-z]([^\n]*))?", re.MULTILINE)
+_BINARY_PART: Final = re.compile(rb"^(literal|delta) (\d{1,20})[^\n]*\n", re.MULTILINE)
+_CODED: Final = re.compile(rb"([A-Za-z])([^\n]+)\n")
 _CUT: Final = re.compile(rb"\x00|//")
-_LOOK: Final = 64  # bytes of a delta that hold the two sizes at its start
+_SIZES: Final = 20  # the two sizes at the start of a delta have at most so many bytes
 _HEAD: Final = struct.Struct(">4sII")  # signature, version, how many entries
 _ENTRY: Final = struct.Struct(">24xI12x20sH")  # no times and places of a file: mode, id, the name's length
 _NAME_MOST: Final = 0xFFF
+
+_REFUSED: Final = (1, 128, -signal.SIGABRT, -signal.SIGSEGV)
+"""How git ends when it does not take a patch; some headers that contradict themselves fail an assertion of its own."""
 
 # What git says of one path, in front of it and behind it, and what we call it.
 _OF_PATH: Final = (
@@ -70,8 +74,7 @@ class Bench(Protocol):
     def scratch(self) -> Scratch: ...
     def names(self, oid: Oid) -> Names: ...
     def header(self, oid: Oid) -> tuple[Kind, int] | None: ...
-    def among(self, wanted: Collection[Oid]) -> tuple[Staged, ...]: ...
-    def put(self, content: bytes) -> Oid: ...
+    def keep(self, blobs: Iterable[Oid]) -> None: ...
     def edit(self, tree: Oid | None, edits: Mapping[bytes, Entry | None]) -> Oid: ...
     def git(
         self, *arguments: str | bytes, stdin: bytes = b"", answers: tuple[int, ...] = (0,), **environment: str
@@ -104,13 +107,15 @@ def _applied(bench: Bench, tree: Oid, patch: bytes) -> Oid:
     paths = {path for one in files for path in (one.old, one.new) if path is not None}
     before = _found(place, paths)
     _check_size(bench, before, files)
-    links = {path: entry for path, entry in _found(place, _above(paths) - paths).items() if entry.mode == _SYMLINK}
-    after = _run(bench, patch, {**before, **links}, paths)
+    links = dict(found for path in paths if (found := _in_the_way(place, path)) and found[1].mode == _SYMLINK)
+    seen = {**links, **before}
+    after = _run(bench, patch, seen, paths)
     gone = [path for path in before if path not in after]
-    made = {path: entry for path, entry in after.items() if path not in links and before.get(path) != entry}
+    made = {path: entry for path, entry in after.items() if seen.get(path) != entry}
     bare = bench.edit(tree, dict.fromkeys(gone))
     _check_places(_places(bench, bare), files, gone, made, after)
-    _keep(bench, {entry.oid for entry in made.values()} - {entry.oid for entry in before.values()})
+    known = {entry.oid for entry in before.values()}
+    bench.keep(entry.oid for entry in made.values() if entry.mode != GITLINK and entry.oid not in known)
     return bench.edit(bare, made)
 
 
@@ -119,25 +124,32 @@ def _check_content(patch: bytes, files: Iterable[PatchedFile]) -> None:
     repository, cut a name at a NUL, and take `a//b` for `a/b`.
     """
     notes = [_note("dataless", one.new or one.old or b"") for one in files if one.dataless]
-    odd = {path for one in files for path in (one.old, one.new) if path is not None and _CUT.search(path)}
-    notes += [_note("unsafe_path", path) for path in sorted(odd)]
+    paths = {path for one in files for path in (one.old, one.new) if path is not None}
+    odd = (path for path in paths if len(path) > READ_PATH_BYTES or _CUT.search(path))
+    notes += [_note("unsafe_path", path[:READ_PATH_BYTES]) for path in sorted(odd)]
     if notes:
         raise _Rejected(*notes)
-    _limit(sum(_unpacked(*part.groups()) for part in _BINARY_PART.finditer(patch)), BINARY_BYTES)
+    _limit(sum(_unpacked(part, patch) for part in _BINARY_PART.finditer(patch)), BINARY_BYTES)
 
 
-def _unpacked(kind: bytes, size: bytes, line: bytes | None) -> int:
+def _unpacked(part: re.Match[bytes], patch: bytes) -> int:
     """How large a binary part gets: what it says, and for a delta what its head says of the result."""
-    said = int(size)
-    if kind == b"literal":
+    said = int(part[2])
+    if part[1] == b"literal":
         return said
+    stream, head, at = zlib.decompressobj(), b"", part.end()
     try:
-        packed = base64.b85decode((line or b"").strip())
-        head = zlib.decompressobj().decompress(packed, _LOOK)
-        _, at = _varint(head, 0)
-        return said + _varint(head, at)[0]
+        while len(head) < _SIZES and (line := _CODED.match(patch, at)):
+            head += stream.decompress(base64.b85decode(line[2])[: _length(line[1])], _SIZES)
+            at = line.end()
+        return said + _varint(head, _varint(head, 0)[1])[0]
     except (ValueError, zlib.error, IndexError):
-        return said  # git will not read it either
+        return said  # git cannot read it either
+
+
+def _length(letter: bytes) -> int:
+    """How many bytes a line of base 85 stands for: A to Z are 1 to 26, a to z the 26 after them."""
+    return ord(letter) - ord("A") + 1 if letter.isupper() else ord(letter) - ord("a") + 27
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -182,14 +194,26 @@ def _as_index(mode: int) -> int:
     return 0o100755 if mode & 0o100 else 0o100644
 
 
-def _above(paths: Iterable[bytes]) -> set[bytes]:
-    return {path[:at] for path in paths for at, byte in enumerate(path) if byte == ord("/")} - {b""}
+def _in_the_way(place: _Places, path: bytes) -> tuple[bytes, Entry] | None:
+    """What is no folder where the path needs one, with its path."""
+    for at, byte in enumerate(path):
+        if byte == ord("/"):
+            entry = place(path[:at])
+            if entry is None or entry.mode != TREE:
+                return (path[:at], entry) if entry else None
+    return None
 
 
 def _check_size(bench: Bench, before: Mapping[bytes, Entry], files: Iterable[PatchedFile]) -> None:
-    read = [before[one.old].oid for one in files if one.old is not None and one.old in before]
-    sizes = {oid: (bench.header(oid) or ("blob", 0))[1] for oid in set(read)}
-    _limit(sum(sizes[oid] for oid in read), READ_BYTES)
+    """Every file of a patch stays in git's memory, also one that the next renames on."""
+    sizes = {path: (bench.header(entry.oid) or ("blob", 0))[1] for path, entry in before.items()}
+    read = 0
+    for one in files:
+        size = 0 if one.old is None else sizes.get(one.old, 0)
+        read += size
+        if one.new is not None:
+            sizes[one.new] = size
+    _limit(read, READ_BYTES)
 
 
 def _run(bench: Bench, patch: bytes, entries: Mapping[bytes, Entry], paths: Collection[bytes]) -> dict[bytes, Entry]:
@@ -249,20 +273,10 @@ def _check_places(
     wrong |= {one.new for one in files if one.new is not None and one.new not in after and one.new not in leave}
     for path in made:
         there = place(path)
-        inside = [entry for above in _above([path]) if (entry := place(above)) and entry.mode != TREE]
-        if inside or (there is not None and there.mode == TREE):
+        if _in_the_way(place, path) or (there is not None and there.mode == TREE):
             wrong.add(path)
     if wrong:
         raise _Rejected(*(_note("occupied", path) for path in sorted(wrong)))
-
-
-def _keep(bench: Bench, oids: set[Oid]) -> None:
-    """Stage what git did not write because the repository has it: it may hang on nothing there."""
-    known = {one.oid for one in bench.among(oids)}
-    for oid in sorted(oids - known):
-        header = bench.header(oid)
-        if header is not None and header[0] == "blob":
-            bench.put(bench.git("cat-file", "blob", oid))
 
 
 def _rejected(failed: GitFailed, paths: Iterable[bytes]) -> _Rejected:
@@ -271,7 +285,7 @@ def _rejected(failed: GitFailed, paths: Iterable[bytes]) -> _Rejected:
     Raises:
         GitFailed: it was no refusal.
     """
-    if failed.status not in (1, 128):
+    if failed.status not in _REFUSED:
         raise failed
     notes = [note for path in sorted(paths) if (note := _of_path(failed.stderr, path))]
     return _Rejected(*(notes or [_of_patch(failed.stderr)]))

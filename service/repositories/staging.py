@@ -278,6 +278,13 @@ class Staging(Objects, Store):
         """Those of these objects that are staged."""
         return tuple(self._objects[oid] for oid in sorted(wanted) if oid in self._objects)
 
+    def keep(self, blobs: Iterable[Oid]) -> None:
+        """Stage blobs that git did not write because the repository has them: they may hang on nothing there."""
+        for oid in blobs:
+            self.check_time()
+            if oid not in self._objects:
+                self._objects[oid] = staged("blob", super().read(oid, "blob"))
+
     def staged(self) -> tuple[Staged, ...]:
         """The staged objects that the drafts' trees reach, less those that planning read from the repository.
 

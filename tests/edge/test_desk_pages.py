@@ -238,7 +238,7 @@ async def test_each_warning_is_a_box_that_approve_needs_and_decline_does_not(ope
     ("state", "said"),
     [
         ("executing", "The writer is at work."),
-        ("executed", "Done. What you see below is now on the branch. Commit 5be01d7a"),
+        ("executed", "Done. What you see below has been done. Commit 5be01d7a"),
         ("stale", "Ask the agent to propose again on the new head. The head is now 5be01d7a"),
         ("failed", "Nothing was changed. The connection is revoked. forbidden"),
         ("declined", "Declined by owner@example.org just now . “ Pin it in the lock file instead. ”"),

@@ -15,8 +15,9 @@ PEOPLE = (b"Ada Author <ada@example.org>", b"Bob Builder <bob@example.org>")
 
 
 def make_history(path: Path, commits: Mapping[str, Made], refs: Mapping[str, str]) -> dict[str, str]:
-    """Make the repository; give each commit's id by its name."""
-    git(path.parent, "init", "-q", "--bare", "-b", "main", "--template=", str(path))
+    """Make the repository, where it is not there yet, with this history; give each commit's id by its name."""
+    if not path.exists():
+        git(path.parent, "init", "-q", "--bare", "-b", "main", "--template=", str(path))
     if not commits:
         return {}
     marks = {name: f":{number}" for number, name in enumerate(commits, 1)}

@@ -296,6 +296,13 @@ class ComesAsAnotherKind(Misplans):
         return plan.model_copy(update={"kinds": ("propose_nothing",)})
 
 
+class SaysWhatIsKept(Misplans):
+    """It says of itself whether old values are to be kept, and wrongly. No mistake: nobody asks it."""
+
+    def spoil(self, plan: Plan, world: World) -> Plan | Blocked:
+        return plan.model_copy(update={"restorable": not plan.restorable})
+
+
 class TellsPolicyNoRef(Mistake):
     breaks = "test_policy_sees_what_the_plan_touches_before_anything_is_read"
 

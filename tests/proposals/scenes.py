@@ -91,6 +91,7 @@ class Scene:
     path: Path
     names: dict[str, str]
     example: Example[Any]
+    refs: dict[str, str]
     state: dict[str, str]
 
     def request(self, operation: Operation[Any]) -> Any:
@@ -129,12 +130,17 @@ class Scenes:
     _landed: dict[tuple[int, str], Landed] = field(default_factory=dict)
     _count: int = 0
 
+    def __post_init__(self) -> None:
+        self._empty = self.folder / "empty.git"
+        make_history(self._empty, {}, {})
+
     def scene(self, operation: Operation[Any], example: Example[Any]) -> Scene:
         key = (operation.kind, example.name)
         if key not in self._scenes:
-            path = self._place()
+            path = self._copy(self._empty)
             names = make_history(path, example.commits, example.refs)
-            self._scenes[key] = Scene(path, names, example, contents(path))
+            refs = {ref: names[name] for ref, name in example.refs.items()}
+            self._scenes[key] = Scene(path, names, example, refs, contents(path))
         return self._scenes[key]
 
     def case(self, operation: Operation[Any], example: Example[Any]) -> Case:
@@ -164,12 +170,9 @@ class Scenes:
         execute(path, planned, UNDOING)
         return path
 
-    def _place(self) -> Path:
-        self._count += 1
-        return self.folder / f"{self._count}.git"
-
     def _copy(self, path: Path) -> Path:
-        return Path(shutil.copytree(path, self._place()))
+        self._count += 1
+        return Path(shutil.copytree(path, self.folder / f"{self._count}.git"))
 
 
 class Recorded:
@@ -278,7 +281,7 @@ def leaving(case: Case) -> set[Oid]:
     gone = {oid for move in case.plan.effects if NULL not in (move.old, move.new)
             for oid in store.log(move.old, move.new, 1_000)[0]}  # fmt: skip
     deleted = [move.old for move in case.plan.effects if move.new == NULL]
-    after = {**refs_of(case.scene.path), **{move.ref: str(move.new) for move in case.plan.effects}}
+    after = {**case.scene.refs, **{move.ref: str(move.new) for move in case.plan.effects}}
     left = [
         store.find_commit(Oid(oid)) for name, oid in after.items() if name.startswith(("refs/heads/", "refs/tags/"))
     ]

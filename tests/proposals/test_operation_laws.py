@@ -7,6 +7,7 @@ can make it, and some law must break.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -22,11 +23,12 @@ from service.contract.refs import BRANCHES, short_name
 from service.contract.world import NotPinned
 from service.kit.canonical import sha256
 from service.kit.errors import Code, Refusal
-from service.proposals.planning import card_digest
+from service.proposals.planning import card_digest, load_card, load_pins, load_plan
 from service.repositories.refs import RefMoved
+from service.tools.propose.propose_plan import KIND, PlanSteps
 from service.writer.intent import kept_ref, made_ref, marker_ref
 from service.writer.write import ManifestDiffers
-from tests.proposals.mistakes import MISTAKES, Mistake
+from tests.proposals.mistakes import MISTAKES, Mistake, SaysWhatIsKept
 from tests.proposals.scenes import (
     AUTHOR,
     COMMITTER,
@@ -40,6 +42,7 @@ from tests.proposals.scenes import (
     files_of,
     leaving,
     plan,
+    read,
     refs_of,
     replayed,
     wanted_files,
@@ -79,7 +82,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
 def test_every_example_lands_as_it_says(scenes: Scenes, operation: Op, example: Ex) -> None:
     landed = scenes.landed(operation, example)
     assert tuple(note.code for note in landed.case.card.warnings) == example.warnings
-    before, after = refs_of(landed.case.scene.path), refs_of(landed.path)
+    before, after = landed.case.scene.refs, refs_of(landed.path)
     others = {ref: oid for ref, oid in after.items() if ref not in example.after}
     assert others == {ref: oid for ref, oid in before.items() if ref not in example.after} | own_refs(landed)
     assert {ref for ref in example.after if ref in after} == {
@@ -147,12 +150,14 @@ def test_the_card_shows_every_path_that_changes_and_what_becomes_of_it(
 ) -> None:
     case = scenes.case(operation, example)
     moved = {move.ref for move in case.plan.effects}
-    shown = {(str(at), content_of(note)) for note in notes(case) for at in (note.at, note.params.get("old_path", ""))}
-    for manifest in case.manifests:
-        for line in manifest.lines if manifest.of in moved else ():
+    manifests = [one for one in case.manifests if one.of in moved and one.lines]
+    shown = {said for note in notes(case) for said in said_of_files(note)}
+    for manifest in manifests:
+        branch = short_name(manifest.of) if len(manifests) > 1 else ""
+        for line in manifest.lines:
             path = quote_path(line.path)
-            assert path in {at for at, _ in shown}
-            assert line.mode == 0 or (path, line.sha256) in shown
+            assert (branch, path) in {(where, at) for where, at, _ in shown}
+            assert line.mode == 0 or (branch, path, line.sha256) in shown
 
 
 @every_landing
@@ -174,15 +179,21 @@ def test_the_card_shows_every_commit_that_comes_or_leaves(scenes: Scenes, operat
 
 
 @every_landing
+def test_the_card_shows_no_id_that_nothing_will_have(scenes: Scenes, operation: Op, example: Ex) -> None:
+    case = scenes.case(operation, example)
+    said = {word for note in (case.card.headline, *notes(case), *case.card.warnings) for word in words(note)}
+    assert not {str(new.id) for new in case.plan.build} & said
+
+
+@every_landing
 def test_every_ref_that_moves_is_pinned_where_the_plan_moves_it_from(
     scenes: Scenes, operation: Op, example: Ex
 ) -> None:
     case = scenes.case(operation, example)
-    before = refs_of(case.scene.path)
     exact = {pin.fact.name: pin.seen for pin in case.pins if pin.fact.hold == "exact"}
     assert len({move.ref for move in case.plan.effects}) == len(case.plan.effects)
     for move in case.plan.effects:
-        assert exact.get(move.ref) == move.old == before.get(move.ref, NULL)
+        assert exact.get(move.ref) == move.old == case.scene.refs.get(move.ref, NULL)
         assert move.old != move.new
 
 
@@ -205,8 +216,9 @@ def test_a_move_that_is_not_forward_is_warned_of_and_a_rewrite_is_confirmed(
 @every_landing
 def test_what_an_execution_must_keep_is_decided_by_who_plans(scenes: Scenes, operation: Op, example: Ex) -> None:
     case = scenes.case(operation, example)
-    forward = all(move.old != NULL and is_forward(case, move) for move in case.plan.effects)
-    assert case.plan.restorable == (bool(case.plan.steps) or not forward)
+    assert case.plan.restorable == must_keep(case)
+    other: Any = SaysWhatIsKept(Recorded(operation, [case]))
+    assert plan(case.scene.path, other, case.request) == case.planned
 
 
 @every_landing
@@ -267,6 +279,33 @@ def test_undoing_brings_every_file_back(scenes: Scenes, operation: Op, example: 
     assert all_files(path) == before
 
 
+@pytest.mark.parametrize(("operation", "example"), [case for case in LANDING if case[0].kind != KIND], ids=ids)
+def test_a_plan_of_one_step_does_what_the_step_does(scenes: Scenes, operation: Op, example: Ex) -> None:
+    alone = scenes.case(operation, example)
+    together = PlanSteps()
+    together.compose(OneStep(Recorded(operation, [alone]), alone.request))
+    request = read(together, {"steps": [{"kind": operation.kind, "arguments": {}}]})
+    planned = plan(alone.scene.path, together, request)
+    made, card = load_plan(planned.plan), load_card(planned.card)
+    assert (made.build, made.effects) == (alone.plan.build, alone.plan.effects)
+    assert made.kinds == (KIND, *alone.plan.kinds)
+    assert load_pins(planned.pins) == alone.pins
+    assert planned.manifest == alone.planned.manifest
+    assert [note.code for note in card.warnings] == list(example.warnings)
+    assert planned.objects == alone.planned.objects
+
+
+@dataclass(frozen=True)
+class OneStep:
+    """Reads every step as this one."""
+
+    operation: Any
+    request: Any
+
+    def read(self, *_sent: object) -> tuple[Any, Any]:
+        return self.operation, self.request
+
+
 LAWS: tuple[Law, ...] = (
     test_every_ref_that_moves_is_pinned_where_the_plan_moves_it_from,
     test_the_card_names_every_ref_that_moves,
@@ -324,7 +363,7 @@ def own_refs(landed: Landed) -> dict[str, str]:
     """The marker, and what the execution keeps."""
     last = landed.sealed.effects[-1]
     made: dict[str, str] = {marker_ref(PROPOSAL): last.old if last.new == NULL else last.new}
-    for move in landed.sealed.effects if landed.case.plan.restorable else ():
+    for move in landed.sealed.effects if must_keep(landed.case) else ():
         made |= (
             {made_ref(PROPOSAL, move.ref): move.new} if move.old == NULL else {kept_ref(PROPOSAL, move.ref): move.old}
         )
@@ -337,12 +376,23 @@ def all_files(path: Any) -> dict[str, Any]:
     return {ref: files for ref in refs if (files := files_of(path, ref))}
 
 
+def must_keep(case: Case) -> bool:
+    """Whether something is lost unless an execution keeps it."""
+    return bool(case.plan.steps) or not all(is_forward(case, move) for move in case.plan.effects)
+
+
 def is_forward(case: Case, move: MoveRef) -> bool:
     return NULL not in (move.old, move.new) and case.store().contains(move.new, move.old)
 
 
 def notes(case: Case) -> list[Note]:
     return [note for section in case.card.sections for note in section.notes]
+
+
+def said_of_files(note: Note) -> Iterator[tuple[str, str, str]]:
+    """The branch, where a note says one, each path that it speaks of, and the SHA-256 of what that will hold."""
+    for at in (note.at, note.params.get("old_path", "")):
+        yield str(note.params.get("branch", "")), str(at), content_of(note)
 
 
 def content_of(note: Note) -> str:

@@ -2,6 +2,7 @@
 
 import base64
 import random
+import string
 import subprocess
 import zlib
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ import pytest
 from service.contract.data import Entry, Oid
 from service.contract.patches import patched_files
 from service.contract.world import Applied
-from service.repositories.applying import BINARY_BYTES
+from service.repositories.applying import BINARY_BYTES, READ_BYTES
 from service.repositories.staging import Staging
 from tests.faults.sizes import FORM
 from tests.planned import imported
@@ -332,6 +333,8 @@ LIKE_STOCK: Mapping[str, str | bytes] = {
     "counts that are huge": hunk("a.txt").replace("-4,3", f"-4,{10**30}"),
     "numbers that are huge": hunk("a.txt").replace("-4,3", f"-{2**64},3"),
     "both sides are null in git's form": "diff --git a/x b/x\nnew file mode 100644\ndeleted file mode 100644\n",
+    "new and renamed": renamed("a.txt", "b.txt").replace("similarity", "new file mode 100644\nsimilarity"),
+    "renamed and new": renamed("a.txt", "b.txt") + "new file mode 100644\n",
     "good and bad": hunk("a.txt") + hunk("run.sh"),
     "combined diff": "diff --cc a.txt\n--- a/a.txt\n+++ b/a.txt\n@@@ -1,1 -1,1 +1,1 @@@\n- line 1\n++x\n",
     "large": "".join(made(f"many/{number}", text="x" * 900) for number in range(190)),
@@ -415,12 +418,26 @@ def test_a_refusal_says_where_and_why(bench: Bench, patch: str, said: list[tuple
     assert [(note.at, note.params) for note in bench.ours(patch.encode()).rejected] == said
 
 
-def test_a_delta_that_unpacks_to_too_much_is_refused_before_git_sees_it(bench: Bench) -> None:
+@pytest.mark.parametrize("step", [52, 3, 1])
+def test_a_delta_that_unpacks_to_too_much_is_refused_before_git_sees_it(bench: Bench, step: int) -> None:
     packed = zlib.compress(bytes((0x80, 0x10)) + b"\xff\xff\xff\xff\x0f" + b"\x90" * 9)
-    line = bytes((ord("A") + len(packed) - 1,)) + base64.b85encode(packed, pad=True)
-    patch = b"diff --git a/bin.dat b/bin.dat\nindex 1..2 100644\nGIT binary patch\ndelta 16\n" + line + b"\n\n"
+    letters = string.ascii_uppercase + string.ascii_lowercase
+    pieces = [packed[at : at + step] for at in range(0, len(packed), step)]
+    lines = [letters[len(piece) - 1].encode() + base64.b85encode(piece, pad=True) + b"\n" for piece in pieces]
+    patch = b"diff --git a/bin.dat b/bin.dat\nindex 1..2 100644\nGIT binary patch\ndelta 16\n" + b"".join(lines) + b"\n"
     (note,) = bench.ours(patch).rejected
     assert (note.params["why"], note.params["limit"]) == ("too_large", BINARY_BYTES)
+
+
+def test_a_large_file_that_is_renamed_on_and_on_is_counted_each_time(bench: Bench) -> None:
+    with Staging(bench.bare, AUTHOR) as staging:
+        large = git(bench.bare, "hash-object", "-w", "--stdin", stdin=b"\n" * 1_000_000).decode().strip()
+        tree = staging.edit(bench.trees["base"], {b"large0": Entry(mode=0o100644, oid=Oid(large))})
+        patch = "".join(
+            renamed(f"large{number}", f"large{number + 1}") for number in range(READ_BYTES // 1_000_000 + 1)
+        )
+        (note,) = staging.apply(tree, patch.encode()).rejected
+        assert (note.params["why"], note.params["limit"]) == ("too_large", READ_BYTES)
 
 
 def test_what_the_repository_has_already_is_staged_all_the_same(bench: Bench) -> None:

@@ -2,8 +2,10 @@
 
 import base64
 import quopri
+import random
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from service.contract.mail import is_mail, read_mail
 from service.contract.plan import Outcome
+from service.kit.canonical import sha256
 from service.kit.errors import Code, Refusal
 from service.proposals.planning import load_card, load_plan
 from service.tools.propose.propose_patch import OPERATION, PATCH_CHARACTERS
@@ -132,7 +135,18 @@ def test_what_cannot_be_applied_is_refused_with_where_and_why(
     "path",
     [
         *("../x", "/etc/x", "a//b", "./a", ".git/hooks/post-commit", ".GIT/config", ".git.", "git~1", "C:\\x", "a\\b"),
-        *("%2e%2e%2fx", "a\0b", "x" * 2_049, "aux.txt", ".gitmodules", "a/ b", "caf\u0065\u0301", "a\u202eb", "-x"),
+        *(
+            "a/" * 20_000 + "x",
+            "%2e%2e%2fx",
+            "a\0b",
+            "x" * 2_049,
+            "aux.txt",
+            ".gitmodules",
+            "a/ b",
+            "caf\u0065\u0301",
+            "a\u202eb",
+            "-x",
+        ),
     ],
 )
 def test_a_path_that_no_proposal_may_make_is_not_made_by_a_patch_either(bench: Bench, path: str) -> None:
@@ -171,6 +185,13 @@ def test_a_patch_of_just_the_size_that_is_allowed_is_taken_and_one_more_is_refus
     assert (refusal.details["field"], refusal.details["limit"]) == ("patch", PATCH_CHARACTERS)
 
 
+def test_the_answer_says_what_arrived_byte_for_byte(bench: Bench) -> None:
+    sent = MAIL + "\u00e9"
+    assert OPERATION.received(bench.ask({"patch": sent})) == [
+        {"path": "patch", "bytes": len(MAIL) + 2, "sha256": sha256(sent.encode())}
+    ]
+
+
 def test_another_base_than_expected_is_refused(bench: Bench) -> None:
     assert refused(bench, EDIT, expected_base_oid="1" * 40).code is Code.BASE_MOVED
     assert refused(bench, EDIT, branch="none").code is Code.BRANCH_MISSING
@@ -198,6 +219,9 @@ def encoded(body: str) -> str:
     return f"Content-Transfer-Encoding: base64\n\n{base64.encodebytes(body.encode()).decode()}"
 
 
+NESTED = "From: a\n" + "".join(
+    f"Content-Type: multipart/mixed; boundary=x{depth}\n\n--x{depth}\n" for depth in range(3_000)
+)
 MBOX = "From 1234567890123456789012345678901234567890 Mon Sep 17 00:00:00 2001\n"
 
 
@@ -232,6 +256,8 @@ def test_a_message_of_ones_own_goes_before_the_mails(bench: Bench) -> None:
         ({"patch": MBOX + MAIL + MBOX + MAIL}, "patch", Code.INVALID_ARGUMENT),
         ({"patch": MBOX + MAIL + MBOX + MAIL, "message": "Both"}, "patch", Code.INVALID_ARGUMENT),
         ({"patch": MAIL.replace("Say five", "=?x-none?q?Say?=")}, "patch", Code.INVALID_ARGUMENT),
+        ({"patch": MAIL.replace("Say five", "=?utf-8?b?a?=")}, "patch", Code.INVALID_ARGUMENT),
+        ({"patch": NESTED}, "patch", Code.INVALID_ARGUMENT),
         ({"patch": MAIL.replace("It reads better.", "Approved-by: me")}, "patch", Code.TEXT_REJECTED),
         ({"patch": MAIL.replace("It reads better.", "x" * 10_001)}, "patch", Code.TEXT_REJECTED),
         ({"patch": MAIL, "message": "Proposal: x"}, "message", Code.TEXT_REJECTED),
@@ -271,6 +297,20 @@ def test_a_mail_is_read_as_git_mailinfo_reads_it(bench: Bench, tmp_path: Path, m
     assert is_mail(mail.encode())
     assert ours.message == git(tmp_path, "stripspace", stdin=whole.encode()).decode().rstrip("\n")
     assert ours.patch == (tmp_path / "patch").read_bytes()
+
+
+def test_no_mail_however_it_is_damaged_ends_in_an_error_of_ours() -> None:
+    chance = random.Random(5)  # noqa: S311  the same damage every time
+    heads = ("Content-Type: multipart/mixed; boundary=x", "Content-Transfer-Encoding: base64", "MIME-Version: 1.0")
+    for _ in range(300):
+        mail = bytearray(f"{HEAD}{chance.choice(heads)}\n\n--x\n{BODY}--x--\n".encode())
+        for _ in range(chance.randint(1, 8)):
+            at = chance.randrange(len(mail))
+            mail[at : at + chance.randint(0, 3)] = chance.choice(
+                [b"", b"\n", b"=?", b"?=", b"\xff", b'"', b";", b":", b"\0"]
+            )
+        with suppress(Refusal):
+            read_mail(bytes(mail))
 
 
 def test_a_mail_with_the_patch_attached_is_read(bench: Bench) -> None:

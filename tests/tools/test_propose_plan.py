@@ -14,13 +14,14 @@ from service.contract.world import World
 from service.grants.manage import add_clause
 from service.grants.policy import Clause
 from service.kit.errors import Code, Refusal
-from service.proposals.planning import Planned, load_card, load_pins, load_plan, plan_proposal
+from service.proposals.planning import Conflicted, Planned, load_card, load_pins, load_plan, plan_proposal
 from service.tools.propose.propose_plan import OPERATION, PlanRequest, PlanSteps, Step
 from service.tools.registry import ProposeEntry
 from service.tools.schema import faults
 from service.tools.validation import errors_of, refuse
 from tests.proposals.history import make_history
-from tests.stage import REGISTRY, House
+from tests.proposals.scenes import PROPOSAL, execute, files_of
+from tests.stage import REGISTRY, House, git
 
 AUTHOR = b"Claude (conn-1) <conn-1@localhost> 1700000000 +0000"
 HISTORY = {
@@ -291,6 +292,97 @@ def test_ten_steps_of_twenty_files_are_one_plan(repository: Path) -> None:
     assert len(load_plan(planned.plan).commits) == 10
     assert len(planned.paths) == 200
     assert load_card(planned.card).headline.params["created"] == 200
+
+
+def step(kind: str, **arguments: Any) -> Json:
+    return {"kind": f"propose_{kind}", "arguments": arguments}
+
+
+APART = {
+    "old": Made(files={"app.py": "one\ntwo\nthree\n"}),
+    "main": Made(files={"app.py": "one\ntwo\nthree\n", "m": "m\n"}, parents=("old",)),
+    "topic": Made(files={"app.py": "one\ntwo\nthree\n", "t": "t\n"}, parents=("old",)),
+}
+ON_MAIN, ON_TOPIC = change(), change({"path": "late", "content": "late\n"}, branch="topic")
+PATCH = """--- a/new.txt
++++ b/new.txt
+@@ -1 +1 @@
+-new
++newer
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "ref", "changed"),
+    [
+        ([ON_TOPIC, step("merge", branch="main", source="topic")], "main", {"t": "t\n", "late": "late\n"}),
+        ([ON_MAIN, step("rebase", branch="topic", onto="main")], "topic", {"m": "m\n", "t": "t\n", "new.txt": "new\n"}),
+        ([ON_TOPIC, step("cherry_pick", branch="main", commits=["topic"])], "main", {"late": "late\n"}),
+        ([ON_MAIN, step("revert", branch="main", commits=["main"])], "main", {}),
+        (
+            [
+                ON_MAIN,
+                step(
+                    "edit",
+                    branch="main",
+                    message="Edit",
+                    edits=[{"path": "new.txt", "search": "new", "replace": "newer"}],
+                ),
+            ],
+            "main",
+            {"new.txt": "newer\n"},
+        ),
+        ([ON_MAIN, step("patch", branch="main", message="Patch", patch=PATCH)], "main", {"new.txt": "newer\n"}),
+        (
+            [
+                branch("x"),
+                change({"path": "x", "content": "x\n"}, branch="x"),
+                ON_MAIN,
+                step("merge", branch="main", source="x", message="Take x"),
+                delete("x"),
+                tag("v1"),
+                step("reset", branch="topic", target="refs/tags/v1"),
+            ],
+            "topic",
+            {"m": "m\n", "new.txt": "new\n", "x": "x\n"},
+        ),
+    ],
+)
+def test_a_step_works_on_what_the_steps_above_made(
+    tmp_path: Path, steps: list[Json], ref: str, changed: dict[str, str]
+) -> None:
+    path = tmp_path / "r.git"
+    make_history(path, APART, {"refs/heads/main": "main", "refs/heads/topic": "topic"})
+    kept = {} if ref == "topic" and "m" in changed else {"m": "m\n"}
+    execute(path, plan(path, *steps), PROPOSAL)
+    wanted = {"app.py": "one\ntwo\nthree\n", **kept, **changed}
+    assert {name: text for name, (_, text) in files_of(path, f"refs/heads/{ref}").items()} == wanted
+    assert git(path, "fsck", "--strict", "--no-dangling") == b""
+
+
+def test_what_is_only_planned_is_called_by_the_step_that_makes_it(repository: Path) -> None:
+    steps = [
+        branch("x"),
+        change({"path": "x", "content": "x\n"}, branch="x"),
+        ON_MAIN,
+        step("merge", branch="main", source="x"),
+        delete("x"),
+    ]
+    card = load_card(plan(repository, *steps, tag("v1"), branch("y", "refs/tags/v1")).card)
+    assert [note.params["oid"] for note in card.warnings if note.code == "deletes_branch"] == ["step 2"]
+    headlines = [note.params["headline"] for section in card.sections[:1] for note in section.notes]
+    assert [one["params"].get("oid") for one in headlines[5:]] == ["step 4", "step 4"]
+
+
+def test_the_conflicts_of_a_step_are_kept_with_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "r.git"
+    make_history(path, APART, {"refs/heads/main": "main", "refs/heads/topic": "topic"})
+    steps = [change({"path": "t", "content": "other\n"}), step("merge", branch="main", source="topic")]
+    with pytest.raises(Conflicted) as caught:
+        plan(path, *steps)
+    assert caught.value.code is Code.CONFLICTS
+    assert caught.value.details["step"] == 2
+    assert [(one.path, one.kind) for one in caught.value.conflicts] == [(b"t", "both_added")]
 
 
 @pytest.mark.anyio

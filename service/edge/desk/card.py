@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from service.contract.data import NULL
 from service.contract.plan import Note
+from service.contract.undoing import RESTORE_POINTS
 from service.edge.advice import for_people
 from service.edge.desk.asking import NOTE_MOST
 from service.edge.desk.diffview import FilePanel, file_name, panel
@@ -33,6 +34,7 @@ from service.proposals.view import CardView, Outcome, PinView, Verdicts
 _CODE: Final = Markup('<code title="{whole}">{short}</code>')
 _SHORT: Final = 8
 _FEW: Final = 3
+PINS_SHOWN: Final = 8
 _KINDS: Final = {"refs/heads/": "branch", "refs/tags/": "tag"}
 _COLOURS: Final = {"executed": "good", "stale": "mind", "failed": "lost"}
 _AT_WORK: Final = frozenset({"approved", "executing"})
@@ -76,6 +78,7 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
         "hides": list(_hides(hidden)),
         "warnings": [_warning(note, attempt) for note in view.card.warnings],
         "warnings_title": f"{counted(len(view.card.warnings), 'warning')} to acknowledge",
+        "to_do": len(view.card.warnings) + sum("confirm" in note.params for note in view.card.warnings),
         "sections": list(_sections(view, files)),
         "files": files,
         "form": _open(view),
@@ -83,9 +86,10 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
         "note_most": NOTE_MOST,
         "decision": _decision(view),
         "may_undo": view.may_undo,
-        "pins": [_pin(pin, view) for pin in view.pins],
+        **_pins(view),
         "expiry": _expiry(view),
         "commit": Visible().text(view.commit_preview),
+        "commit_title": "The tag" if view.commit_preview.startswith("object ") else "The commit",
         "around": _around(view),
     }
 
@@ -104,6 +108,7 @@ def _head(view: CardView, files: Iterable[FilePanel]) -> dict[str, Any]:
         "digest": view.digest,
         "place": visible.line(f"{view.project} / {view.repository}"),
         "branch": visible.line(view.branch),
+        "more_branches": len(view.refs) - 1,
         "asked": moment(view.created_at, view.now),
         "client": visible.line(view.client),
         "connection": visible.line(view.connection) if view.connection != view.client else "",
@@ -179,10 +184,18 @@ def _agent(view: CardView, visible: Visible) -> list[dict[str, Any]]:
     order = sorted(words, key=lambda key: (key != "reason", key))
     marked = {key: visible.text(words[key]) for key in order}
     return [
-        {"title": titles.get(key) or _as_code(key), "text": marked[key], "mono": key == "message"}
+        {"title": _word_title(key, titles), "text": marked[key], "mono": key.startswith("message")}
         for key in order
         if key != "message" or "\n" in words[key].strip()
     ]
+
+
+def _word_title(key: str, titles: Mapping[str, str]) -> str | Markup:
+    """What words of the proposer's are called; those of a step by its number."""
+    name, _, number = key.rpartition("_")
+    if name == "message" and number.isdecimal():
+        return f"The message of step {number}"
+    return titles.get(key) or _as_code(key)
 
 
 def _warning(note: Note, attempt: Attempt | None) -> dict[str, Any]:
@@ -241,20 +254,43 @@ def _undecided(view: CardView) -> Markup:
     return Markup("Nobody decided this while it could be decided.")
 
 
-def _pin(pin: PinView, view: CardView) -> dict[str, Any]:
-    prefix = next((prefix for prefix in _KINDS if pin.ref.startswith(prefix)), "")
+def _pins(view: CardView) -> dict[str, Any]:
+    """Each ref once: those that are somewhere, or are no longer as they were; then the names that must stay free."""
+    once = {pin.ref: pin for pin in reversed(view.pins)}
+    moves = [pin for pin in reversed(once.values()) if pin.seen != NULL or not pin.holds]
+    free = [pin for pin in reversed(once.values()) if pin.seen == NULL and pin.holds]
+    single = free if not moves else []  # the one fact of a new branch is that it is new
     return {
-        "kind": _KINDS.get(prefix, "ref"),
-        "ref": Visible().line(pin.ref.removeprefix(prefix)),
-        "seen": Markup("no commit yet") if pin.seen == NULL else _oid(pin.seen),
+        "pins": [_pin(pin, view) for pin in (*single[:1], *moves[:PINS_SHOWN])],
+        "more_pins": [_pin(pin, view) for pin in moves[PINS_SHOWN:]],
+        "free": [_pin_name(pin.ref) for pin in free[len(single[:1]) :]],
+    }
+
+
+def _pin(pin: PinView, view: CardView) -> dict[str, Any]:
+    kind, ref = _pin_name(pin.ref)
+    return {
+        "kind": kind,
+        "ref": ref,
+        "seen": Markup("not there") if pin.seen == NULL else _oid(pin.seen),
         "holds": pin.holds,
         "word": _word(pin) if view.state in {"pending", "stale"} else "",
     }
 
 
+def _pin_name(ref: str) -> tuple[str, Markup]:
+    """What kind of ref it is, and its name; of what a restore point keeps, that of the ref that it was."""
+    if ref.startswith(RESTORE_POINTS):
+        return "restore point", Visible().line(ref.split("/", 5)[-1])
+    prefix = next((prefix for prefix in _KINDS if ref.startswith(prefix)), "")
+    return _KINDS.get(prefix, "ref"), Visible().line(ref.removeprefix(prefix))
+
+
 def _word(pin: PinView) -> str:
     if pin.holds:
-        return "still the tip" if pin.seen != NULL else "still so"
+        if pin.seen == NULL:
+            return "still so"
+        return "still the tip" if pin.current == pin.seen else "moved on, which is fine"
     if pin.current == NULL:
         return "the ref is gone"
     return f"moved by {pin.ahead:,}" if pin.ahead else "moved"

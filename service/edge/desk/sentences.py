@@ -295,7 +295,7 @@ STATES: Final[Mapping[str, str]] = {
 ENDINGS: Final[Mapping[str, tuple[str, str]]] = {
     "approved": ("The writer is at work.", "You approved this. Look again in a moment to see how it ended."),
     "executing": ("The writer is at work.", "You approved this. Look again in a moment to see how it ended."),
-    "executed": ("Done.", "What you see below is now on the branch."),
+    "executed": ("Done.", "What you see below has been done."),
     "stale": ("Stale: the branch moved first.", "Nothing was changed. Ask the agent to propose again on the new head."),
     "failed": ("Failed.", "It was approved, but could not be executed. Nothing was changed."),
     "declined": ("Declined.", "Nothing was changed, and nothing will be."),

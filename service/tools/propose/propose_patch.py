@@ -120,8 +120,8 @@ class ApplyPatch:
         return (tip_need(request.branch, request.expected_base_oid),)
 
     def received(self, request: Patch) -> list[dict[str, object]]:
-        diff = request.sent().diff
-        return [{"path": "patch", "bytes": len(diff), "sha256": sha256(diff)}]
+        raw = request.patch.encode()
+        return [{"path": "patch", "bytes": len(raw), "sha256": sha256(raw)}]
 
     def plan(self, request: Patch, world: World) -> Plan | Blocked:
         tip = tip_of(request.branch, world)

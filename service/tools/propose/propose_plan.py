@@ -8,7 +8,7 @@ Refused when: a step is (with its number, from 1), a step expects to find a ref 
 moves it, a ref that is made and one that is there or goes cannot be together, or nothing would change.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final
 
@@ -38,6 +38,8 @@ from service.kit.errors import Code, Refusal
 KIND: Final = "propose_plan"
 STEPS_MOST: Final = 10
 PATHS_SHOWN: Final = 20
+COMMIT_PARAMS: Final = frozenset({"oid", "old", "new", "target"})
+"""Where a note says which commit or tag it speaks of."""
 
 
 class Step(BaseModel):
@@ -119,12 +121,12 @@ class _Shown:
     def warnings(self) -> tuple[Note, ...]:
         return tuple(self._numbered(note.model_copy(update={"at": self._word(note.at)})) for note in self.card.warnings)
 
-    def sections(self, drafts: Collection[Oid]) -> Iterator[Section]:
-        """What the step's card says of other things than files. A commit that is only planned has no id to show."""
+    @property
+    def sections(self) -> Iterator[Section]:
+        """What the step's card says of other things than files."""
         for section in self.card.sections:
             if section.code != "files":
-                notes = [self._numbered(_nameless(note) if note.at in drafts else note) for note in section.notes]
-                yield Section(code=section.code, notes=tuple(notes))
+                yield Section(code=section.code, notes=tuple(map(self._numbered, section.notes)))
 
     def _numbered(self, note: Note) -> Note:
         return note.model_copy(update={"params": {**note.params, "step": self.task.number}})
@@ -193,7 +195,6 @@ class PlanSteps:
     def review_card(self, request: PlanRequest, world: World, plan: Plan) -> ReviewCard:
         steps = _shown(self._tasks(request), world, plan)
         files, counts = _files(world.store, plan)
-        drafts = {new.id for new in plan.build}
         return ReviewCard(
             headline=Note(
                 code="plan",
@@ -210,7 +211,7 @@ class PlanSteps:
             | {name: text for step in steps for name, text in step.words.items()},
             sections=(
                 Section(code="steps", notes=tuple(step.note for step in steps)),
-                *_gathered(section for step in steps for section in step.sections(drafts)),
+                *_gathered(section for step in steps for section in step.sections),
                 files,
             ),
             warnings=_warnings(steps),
@@ -298,8 +299,10 @@ def _crossed(step: Plan, effects: Sequence[MoveRef]) -> Iterator[tuple[str, str]
 def _shown(tasks: Sequence[_Task], world: World, plan: Plan) -> tuple[_Shown, ...]:
     """The steps with their own cards, each made in the world that it sees."""
     shown = []
+    names: dict[Oid, str] = {}
     for task, made in zip(tasks, plan.steps, strict=True):
-        card = task.operation.review_card(task.request, world, made)
+        names |= {new.id: f"step {task.number}" for new in made.build if new.id not in names}
+        card = _named(task.operation.review_card(task.request, world, made), names)
         shown.append(_Shown(task, made, card, any(_takes(world.store, move) for move in made.effects)))
         world = world.after(made)
     return tuple(shown)
@@ -357,8 +360,27 @@ def _merged(first: Note, second: Note) -> Note:
     return first.model_copy(update={"params": params})
 
 
-def _nameless(note: Note) -> Note:
-    return note.model_copy(update={"at": "", "params": {**note.params, "oid": ""}})
+def _named(card: ReviewCard, names: Mapping[Oid, str]) -> ReviewCard:
+    """The card with the step that builds a commit or a tag in place of an id that nothing will have."""
+    sections = (
+        Section(code=section.code, notes=tuple(_named_note(note, names) for note in section.notes))
+        for section in card.sections
+    )
+    return ReviewCard(
+        headline=_named_note(card.headline, names),
+        agent_words=card.agent_words,
+        sections=tuple(sections),
+        warnings=tuple(_named_note(note, names) for note in card.warnings),
+    )
+
+
+def _named_note(note: Note, names: Mapping[Oid, str]) -> Note:
+    params = {
+        key: names.get(Oid(value), value) if key in COMMIT_PARAMS and isinstance(value, str) else value
+        for key, value in note.params.items()
+    }
+    at = "" if note.at in names and note.at == note.params.get("oid") else note.at
+    return note.model_copy(update={"at": at, "params": params})
 
 
 _BASE = {"README.md": "# Orchard\n", "app.py": "print('hello')\n"}
