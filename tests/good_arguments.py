@@ -2,10 +2,20 @@
 
 from service.contract.data import Json
 
+PATCH = """From 1 Mon Sep 17 00:00:00 2001
+Subject: [PATCH] Say bye
+
+---
+--- a/app.py
++++ b/app.py
+@@ -1 +1 @@
+-print('hello')
++print('bye')
+"""
 GOOD: Json = {
     "branch": "main",
     "branches": ["main"],
-    "commit": "0" * 40,
+    "commit": "1" * 40,
     "commits": ["main"],
     "conflict_id": "3b0e2c9a-7a55-4f0e-9f4e-6f1d2f9b1c11",
     "edits": [{"path": "app.py", "search": "hello", "replace": "bye"}],
@@ -15,7 +25,7 @@ GOOD: Json = {
     "message": "Change files",
     "name": "v1",
     "onto": "main",
-    "patch": "--- a/app.py\n+++ b/app.py\n@@ -1 +1 @@\n-print('hello')\n+print('bye')\n",
+    "patch": PATCH,
     "path": "app.py",
     "reason": "Because it was asked.",
     "refs": ["refs/heads/main"],

@@ -802,18 +802,6 @@ async def test_a_branch_is_deleted_and_the_owner_takes_it_back(house: House) -> 
     assert house.head("old") == head
 
 
-@pytest.mark.anyio
-async def test_a_moved_branch_is_typed_before_it_is_moved(house: House) -> None:
-    side = git(house.path, "commit-tree", "-m", "Side", "main^{tree}").decode().strip()
-    shown = await propose(house, "propose_reset", branch="main", target=side)
-    with pytest.raises(Refusal) as caught:
-        await house.decide(shown)
-    assert caught.value.code is Code.CONFIRMATION_OPEN
-    await house.decide(shown, confirmed=frozenset({"main"}))
-    assert await house.execute(shown)
-    assert house.head() == side
-
-
 async def propose(house: House, kind: str, **arguments: Any) -> Json:
     entry = REGISTRY.find(kind)
     assert entry
