@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from service.contract.data import Change, Entry, Oid
+from service.contract.data import NULL, Change, Entry, Oid
 from service.contract.names import quote_path
-from service.contract.plan import Note, Section
-from service.contract.risk import content_warnings, is_binary, line_ends_changed, path_warnings
-from service.contract.world import Store
+from service.contract.plan import Note, Plan, ReviewCard, Section
+from service.contract.risk import content_warnings, is_binary, line_ends_changed, path_warnings, text_warnings
+from service.contract.world import Store, World
 from service.kit.canonical import sha256
 
 EXECUTABLE: Final = 0o100755
@@ -165,3 +165,33 @@ def change_counts(files: Sequence[ChangedFile], notes: Sequence[Note]) -> dict[s
         "added": sum(note.params.get("added", 0) for note in notes),
         "removed": sum(note.params.get("removed", 0) for note in notes),
     }
+
+
+def one_commit_card(
+    world: World,
+    plan: Plan,
+    branch: str,
+    words: Mapping[str, str],
+    renames: Mapping[bytes, bytes] | None = None,
+) -> ReviewCard:
+    """The card of an operation that makes one commit on a branch.
+
+    Args:
+        world: where it was planned.
+        plan: what was planned.
+        branch: its name, as the agent gave it.
+        words: the agent's own words, by what they are.
+        renames: see `changed_files`.
+    """
+    store, old = world.store, plan.effects[0].old
+    files = changed_files(store, None if old == NULL else store.commit(old).tree, plan.commits[0].tree, renames)
+    notes = [one.note(store) for one in files]
+    return ReviewCard(
+        headline=Note(code="files_change", at=branch, params={"branch": branch, **change_counts(files, notes)}),
+        agent_words=dict(words),
+        sections=(files_section(notes),),
+        warnings=(
+            *(note for where, text in reversed(words.items()) for note in text_warnings(text, where)),
+            *file_warnings(store, files),
+        ),
+    )

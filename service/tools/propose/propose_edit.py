@@ -21,17 +21,13 @@ from service.contract.changes import (
     EXECUTABLE,
     GITLINK,
     SYMLINK,
-    change_counts,
-    changed_files,
-    file_warnings,
-    files_section,
+    one_commit_card,
 )
 from service.contract.data import Entry, Oid
 from service.contract.names import check_oid, check_read_path, quote_path
 from service.contract.operation import Example, Made, Request, Toolset
 from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Outcome, Plan, ReviewCard, Value, Wish
 from service.contract.refs import Branch, ExpectedOid, Message, branch_ref, tip_need, tip_of
-from service.contract.risk import text_warnings
 from service.contract.undoing import revert_of
 from service.contract.world import Store, World
 from service.kit.canonical import sha256
@@ -181,20 +177,8 @@ class EditOperation:
         return Plan(kinds=(self.kind,), build=(commit,), effects=(move,))
 
     def review_card(self, request: EditFiles, world: World, plan: Plan) -> ReviewCard:
-        old_tree = world.store.commit(plan.effects[0].old).tree
-        files = changed_files(world.store, old_tree, plan.commits[0].tree)
-        notes = [one.note(world.store) for one in files]
-        params = {"branch": request.branch, **change_counts(files, notes)}
-        return ReviewCard(
-            headline=Note(code="files_change", at=request.branch, params=params),
-            agent_words={"reason": request.reason, "message": request.message},
-            sections=(files_section(notes),),
-            warnings=(
-                *text_warnings(request.message, "message"),
-                *text_warnings(request.reason, "reason"),
-                *file_warnings(world.store, files),
-            ),
-        )
+        words = {"reason": request.reason, "message": request.message}
+        return one_commit_card(world, plan, request.branch, words)
 
     def undo(self, outcome: Outcome) -> Wish | None:
         return revert_of(outcome, outcome.request["branch"])

@@ -19,10 +19,7 @@ from service.contract.changes import (
     EXECUTABLE,
     FILE_MODES,
     GITLINK,
-    change_counts,
-    changed_files,
-    file_warnings,
-    files_section,
+    one_commit_card,
 )
 from service.contract.data import NULL, Entry, Oid
 from service.contract.names import (
@@ -38,7 +35,6 @@ from service.contract.operation import Example, Made, Request, Toolset
 from service.contract.placing import crossed, obstacle
 from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Outcome, Plan, RefAt, ReviewCard, Value, Wish
 from service.contract.refs import BRANCHES, branch_ref
-from service.contract.risk import text_warnings
 from service.contract.undoing import revert_of
 from service.contract.world import Store, World
 from service.kit.canonical import sha256
@@ -225,25 +221,9 @@ class ImportFiles:
         return Plan(kinds=(self.kind,), build=(commit,), effects=(MoveRef(ref=request.ref, old=base, new=commit.id),))
 
     def review_card(self, request: FileImport, world: World, plan: Plan) -> ReviewCard:
-        base = world.ref(request.ref)
-        old_tree = None if base == NULL else world.store.commit(base).tree
         renames = {wish.path: wish.source for wish in request.changes() if wish.source is not None}
-        files = changed_files(world.store, old_tree, plan.commits[0].tree, renames)
-        notes = [one.note(world.store) for one in files]
-        return ReviewCard(
-            headline=Note(
-                code="files_change",
-                at=request.branch,
-                params={"branch": request.branch, **change_counts(files, notes)},
-            ),
-            agent_words={"reason": request.reason, "message": request.message},
-            sections=(files_section(notes),),
-            warnings=(
-                *text_warnings(request.message, "message"),
-                *text_warnings(request.reason, "reason"),
-                *file_warnings(world.store, files),
-            ),
-        )
+        words = {"reason": request.reason, "message": request.message}
+        return one_commit_card(world, plan, request.branch, words, renames)
 
     def undo(self, outcome: Outcome) -> Wish | None:
         return revert_of(outcome, outcome.request["branch"])

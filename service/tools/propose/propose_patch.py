@@ -20,10 +20,7 @@ from service.contract.changes import (
     EXECUTABLE,
     GITLINK,
     SYMLINK,
-    change_counts,
-    changed_files,
-    file_warnings,
-    files_section,
+    one_commit_card,
 )
 from service.contract.data import Change, Oid
 from service.contract.mail import is_mail, read_mail
@@ -33,7 +30,6 @@ from service.contract.patches import PatchedFile, patched_files
 from service.contract.placing import crossed, obstacle
 from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Outcome, Plan, ReviewCard, Value, Wish
 from service.contract.refs import Branch, ExpectedOid, branch_ref, tip_need, tip_of
-from service.contract.risk import text_warnings
 from service.contract.undoing import revert_of
 from service.contract.world import Store, World
 from service.kit.canonical import sha256
@@ -142,22 +138,9 @@ class ApplyPatch:
 
     def review_card(self, request: Patch, world: World, plan: Plan) -> ReviewCard:
         sent = request.sent()
-        old_tree = world.store.commit(plan.effects[0].old).tree
         renames = {one.new: one.source for one in sent.files if one.new and one.source and not one.copied}
-        files = changed_files(world.store, old_tree, plan.commits[0].tree, renames)
-        notes = [one.note(world.store) for one in files]
-        message = _message(request, sent)
-        params = {"branch": request.branch, **change_counts(files, notes)}
-        return ReviewCard(
-            headline=Note(code="files_change", at=request.branch, params=params),
-            agent_words={"reason": request.reason, "message": message},
-            sections=(files_section(notes),),
-            warnings=(
-                *text_warnings(message, "message"),
-                *text_warnings(request.reason, "reason"),
-                *file_warnings(world.store, files),
-            ),
-        )
+        words = {"reason": request.reason, "message": _message(request, sent)}
+        return one_commit_card(world, plan, request.branch, words, renames)
 
     def undo(self, outcome: Outcome) -> Wish | None:
         return revert_of(outcome, outcome.request["branch"])
