@@ -191,7 +191,7 @@ def one_commit_card(
         agent_words=dict(words),
         sections=(files_section(notes),),
         warnings=(
-            *(note for where, text in reversed(words.items()) for note in text_warnings(text, where)),
+            *(note for where, text in reversed(list(words.items())) for note in text_warnings(text, where)),
             *file_warnings(store, files),
         ),
     )
