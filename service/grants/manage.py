@@ -2,7 +2,7 @@
 these rows FOR SHARE, either sees it or has passed the point of no return before it.
 """
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID, uuid4
 
 from sqlalchemy import ColumnElement, Row, Table, delete, select, update
@@ -25,6 +25,15 @@ NEXT: dict[str, frozenset[str]] = {
     "paused": frozenset({"live", "revoked"}),
     "revoked": frozenset(),
 }
+
+
+DAY: Final = 86_400
+LIMITS: Final = {
+    "proposal_seconds": (60, 30 * DAY),
+    "pending_most": (1, 1_000),
+    "restore_seconds": (DAY, 3_650 * DAY),
+}
+"""The least and the most that each of a tenant's limits may be."""
 
 
 async def add_tenant(tx: Bound, actor: Actor, name: str) -> UUID:
@@ -107,6 +116,27 @@ async def sign_commits(tx: Bound, actor: Actor, *, on: bool) -> None:
     await _change(tx, tenant, tx.tenant, sign_commits=on)
     if row.sign_commits != on:
         append(tx, actor, "tenant.sign_commits", str(tx.tenant), on=on)
+
+
+async def set_limits(tx: Bound, actor: Actor, **limits: int) -> None:
+    """Set how long proposals wait (proposal_seconds), how many of one proposer may (pending_most), and for how long
+    restore points made from now on are kept (restore_seconds).
+
+    Raises:
+        Refusal: INVALID_ARGUMENT naming the limit and its bounds.
+    """
+    for name, value in limits.items():
+        least, most = LIMITS[name]
+        if not least <= value <= most:
+            message = f"{name} is between {least:,} and {most:,}."
+            raise Refusal(
+                Code.INVALID_ARGUMENT, message, field=name, limit=most if value > most else least, value=value
+            )
+    row = await _hold(tx, tenant, tenant.c.id == tx.tenant)
+    changed = {name: value for name, value in limits.items() if getattr(row, name) != value}
+    if changed:
+        await _change(tx, tenant, tx.tenant, **changed)
+        append(tx, actor, "tenant.limits", str(tx.tenant), **changed)
 
 
 async def add_clause(tx: Bound, actor: Actor, connection_id: UUID, clause: Clause) -> None:

@@ -92,6 +92,17 @@ def _source(path: Path, branches: int = 2) -> Path:
     return path
 
 
+def test_a_tenants_limits_are_set_within_bounds(ask: Callable[..., Any], refuse: Callable[..., str]) -> None:
+    ask("tenant", "add", "limited")
+    ask("tenant", "set", "limited", "--restore-seconds", "86400", "--pending-most", "5")
+    [row] = [one for one in ask("tenant", "list") if one["name"] == "limited"]
+    assert (row["restore_seconds"], row["pending_most"], row["proposal_seconds"]) == (86_400, 5, 86_400)
+    assert [entry["kind"] for entry in ask("ledger", "list", "--tenant", "limited")][-1:] == ["tenant.limits"]
+    for wrong in (("--restore-seconds", "1"), ("--pending-most", "0"), ("--proposal-seconds", "999999999"), ()):
+        assert refuse("tenant", "set", "limited", *wrong) == "invalid_argument"
+    ask("tenant", "revoke", "limited")
+
+
 def test_a_tenant_with_project_owner_and_repository_is_made_by_hand(ask: Callable[..., Any], tmp_path: Path) -> None:
     source = _source(tmp_path / "tool")
     acme = ("--tenant", "acme")
