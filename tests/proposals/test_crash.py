@@ -1,16 +1,26 @@
 """What an executor finds that a crash, a person's hand or a restored database left: one end, or nothing is touched."""
 
+import errno
+from collections.abc import Sequence
+from uuid import uuid4
+
 import pytest
 from sqlalchemy import func, select, text
 
+from service.contract.data import Oid
+from service.contract.plan import MoveRef
 from service.grants.manage import change_state
 from service.grants.tables import connection
 from service.kit.actor import system
 from service.ledger.tables import ledger_entry
 from service.proposals.execute import ATTEMPTS_MOST, LEASE_SECONDS
 from service.proposals.tables import intent, proposal, work_queue
+from service.repositories.bare import BareRepository
 from service.repositories.lease import Lease
+from service.repositories.refs import RefTransaction
+from service.writer.intent import MARKERS
 from service.writer.keys import rotate_key
+from service.writer.reconcile import roll_forward
 from service.writer.tables import signing_key
 from tests.stage import SEALER, House, git
 from tests.verifying import holds
@@ -156,3 +166,31 @@ async def test_a_database_older_than_git_believes_the_commit_that_speaks_of_its_
     await house.execute(shown)
     found = await house.read(shown)
     assert (found["status"], found["outcome"]["commit"], house.head()) == ("executed", commit, commit)
+
+
+class _Unflushed(RefTransaction):
+    """Moves of refs on a disk that reports an error when a marker's folder is flushed."""
+
+    def commit_moves(self) -> None:
+        super().commit_moves()
+        if any(move.ref.startswith(MARKERS) for move in self._set):
+            raise OSError(errno.EIO, "the folder of the markers")
+
+
+class _BadDisk(BareRepository):
+    def ref_steps(self, marker: tuple[str, Oid] | None, moves: Sequence[MoveRef]) -> RefTransaction:
+        return _Unflushed(self.path, marker, moves)
+
+
+async def test_while_the_marker_cannot_be_flushed_no_other_ref_moves(house: House) -> None:
+    """A branch that lasts without its marker would be a commit that nobody is told of."""
+    before = house.head()
+    made = git(house.path, "commit-tree", "main^{tree}", "-p", before, "-m", "Made").decode().strip()
+    marker = (f"{MARKERS}{uuid4()}", Oid(made))
+    git(house.path, "update-ref", *marker)
+    move = MoveRef(ref="refs/heads/main", old=Oid(before), new=Oid(made))
+    with pytest.raises(OSError, match="markers"):
+        roll_forward(_BadDisk(house.path), marker, [move], lambda _move, _head: False)
+    assert house.head() == before
+    assert roll_forward(BareRepository(house.path), marker, [move], lambda _move, _head: False) == (move,)
+    assert house.head() == made
