@@ -14,7 +14,7 @@ from tests.faults.attack import Call, Zygote, calls_in, kill_at, refuse_at, why_
 from tests.faults.sizes import SIZES, sampled
 from tests.faults.trial import Tally, Trial, to_the_lease
 from tests.proposals.history import make_history
-from tests.proposals.scenes import Scene, contents
+from tests.proposals.scenes import filled
 from tests.stage import REGISTRY, Stage
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(bool(why_not()), reason=why_not())]
@@ -36,8 +36,7 @@ async def staged(stage: Stage, operation: Operation[Any]) -> Trial:
     house = await own.house(files=None)
     shutil.rmtree(house.path)
     names = make_history(house.path, example.commits, example.refs)
-    scene = Scene(Path(f"{house.repository.int}.git"), names, example, contents(house.path))
-    arguments = {"repository_id": str(house.repository), **scene.filled(dict(example.arguments))}
+    arguments = {"repository_id": str(house.repository), **filled(example, names, dict(example.arguments))}
     arguments.setdefault("reason", "Because it was asked.")
     shown = await house.propose(arguments, tool=operation.kind)
     await house.decide(shown)

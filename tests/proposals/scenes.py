@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -103,21 +103,27 @@ class Scene:
         return str(UUID(int=int(self.path.stem)))
 
     def filled(self, value: Any) -> Any:
-        """Replace strings that are exactly `{NAME}` or `{NAME:PATH}` by the ids that they stand for."""
-        if isinstance(value, dict):
-            return {name: self.filled(inner) for name, inner in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.filled(inner) for inner in value]
-        return self._id(value) if isinstance(value, str) else value
+        """See `filled`."""
+        return filled(self.example, self.names, value)
 
-    def _id(self, text: str) -> str:
-        name, _, path = text[1:-1].partition(":")
-        if (text[:1], text[-1:]) != ("{", "}") or name not in self.names:
-            return text
-        made = self.example.commits[name]
-        if not path:
-            return self.names[name]
-        return made.files[path] if made.modes.get(path) == GITLINK else blob_id(made.files[path].encode())
+
+def filled(example: Example[Any], names: Mapping[str, str], value: Any) -> Any:
+    """Replace strings that are exactly `{NAME}` or `{NAME:PATH}` by the ids that they stand for."""
+    if isinstance(value, dict):
+        return {name: filled(example, names, inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [filled(example, names, inner) for inner in value]
+    return _id(example, names, value) if isinstance(value, str) else value
+
+
+def _id(example: Example[Any], names: Mapping[str, str], text: str) -> str:
+    name, _, path = text[1:-1].partition(":")
+    if (text[:1], text[-1:]) != ("{", "}") or name not in names:
+        return text
+    made = example.commits[name]
+    if not path:
+        return names[name]
+    return made.files[path] if made.modes.get(path) == GITLINK else blob_id(made.files[path].encode())
 
 
 @dataclass
