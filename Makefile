@@ -20,8 +20,10 @@ up: $(READY) ## start everything and print how to use it; Ctrl-C stops it (ARGS=
 test: $(READY) ## run all tests
 	@$(RUN)/pytest -q -n $(WORKERS) --dist loadfile $(ARGS)
 
-faults: $(READY) ## attack the writer: kills, errors, races (LONG=1: the long form, hours)
-	@PLACET_FAULTS=$(if $(LONG),long,short) $(RUN)/pytest -q -n $(WORKERS) --dist loadfile tests/faults $(ARGS)
+# What grows with the form: the attacks, and the histories and patches that are held against stock git.
+ATTACKS := tests/faults tests/repositories/test_merging.py tests/repositories/test_applying.py
+faults: $(READY) ## attack the writer and the merges: kills, errors, races (LONG=1: the long form, hours)
+	@PLACET_FAULTS=$(if $(LONG),long,short) $(RUN)/pytest -q -n $(WORKERS) --dist loadfile $(ATTACKS) $(ARGS)
 
 scenario: $(READY) ## play the whole story on a fresh server
 	@$(RUN)/placet scenario
