@@ -93,7 +93,7 @@ def operations(
     """Measure in `folder`: every operation on projects of so many files, so many times; the first time warms up.
     Branches of so many commits are repeated elsewhere, and the first of them is merged.
     """
-    grounds = [_ground(folder / f"operations-{size}.git", size, commits) for size in files]
+    grounds = [ground(folder / f"operations-{size}.git", size, commits) for size in sorted({*files})]
     sync()
     times = Times()
     names = [asked.name for asked in grounds[0].asked]
@@ -105,7 +105,7 @@ def operations(
                 times.add(_key(what, names[index], one.files), took)
     for one in grounds:
         rmtree(one.path)
-    return [_results(what, names, times, sorted(files)) for what in (PLAN, EXECUTE)]
+    return [_results(what, names, times, [one.files for one in grounds]) for what in (PLAN, EXECUTE)]
 
 
 def _key(what: str, name: str, files: int) -> str:
@@ -126,7 +126,7 @@ def _results(what: str, names: Sequence[str], times: Times, files: Sequence[int]
 
 def both_sides(folder: Path, files: int = FILES[-1], seconds: float = PLAN_SECONDS) -> Results:
     """Measure in `folder`: planning, with so many seconds as submit gives, to merge two branches that both change every
-    file, so that no two fit (`theirs`) or all do not (`rival`).
+    file: so that both changes of each file fit together (`theirs`), or of none (`rival`).
     """
     project = folder / "both-sides.git"
     build(project, files, _both_sides(files))
@@ -137,7 +137,7 @@ def both_sides(folder: Path, files: int = FILES[-1], seconds: float = PLAN_SECON
         took = time.perf_counter() - began
         rows.append({"files changed on both sides": files, "of which fit": fit, "ended": ended, "s": round(took, 1)})
     rmtree(project)
-    note = f"Planning has {seconds:g} s. No more paths are reviewed in one proposal than its card can show."
+    note = f"Planning has {seconds:g} s. So many paths are more than can be reviewed in one proposal."
     return Results("A merge of everything", rows, note=note)
 
 
@@ -161,7 +161,8 @@ def _both_sides(files: int) -> Iterator[bytes]:
         yield from commit_on(f"{BRANCHES}{name}", f"Change every file on {name}", changes, start)
 
 
-def _ground(path: Path, files: int, commits: Sequence[int]) -> Ground:
+def ground(path: Path, files: int, commits: Sequence[int]) -> Ground:
+    """Make the repository that everything can be asked on."""
     build(path, files, _history(files, commits))
     return Ground(files, path, asked_of(files, commits))
 

@@ -129,6 +129,7 @@ def _approved(what: Submitted) -> Approved:
         what.id,
         uuid4(),
         CONNECTION,
+        None,
         "approved",
         planned.digest,
         planned.pins,
