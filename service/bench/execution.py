@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from service.bench.projects import BRANCH
-from service.contract.data import NULL, Oid
+from service.contract.data import NULL, Json, Oid
 from service.contract.operation import Operation
 from service.proposals.execute import HELD
 from service.proposals.maintain import SECONDS_MOST
@@ -26,7 +26,7 @@ from service.proposals.planning import (
 from service.repositories.bare import BareRepository
 from service.repositories.maintenance import Maintenance
 from service.repositories.objects import decode
-from service.tools.registry import ProposeEntry, discover
+from service.tools.registry import discover
 from service.writer.intent import marker_ref, seal
 from service.writer.provenance import Trailers, author_line, committer_line
 from service.writer.write import Step, write
@@ -51,28 +51,34 @@ class Submitted:
 
 def submit(repository: Path, files: dict[str, str], message: str, branch: str = BRANCH) -> Submitted:
     """Plan an import of these files (content by path) into a branch (its full name), as submit does."""
-    operation = _file_import()
-    request = operation.request.model_validate(
-        {
-            "repository_id": str(uuid4()),
-            "branch": branch.removeprefix("refs/heads/"),
-            "message": message,
-            "reason": "To measure.",
-            "files": [{"path": path, "content": content} for path, content in files.items()],
-        }
-    )
+    arguments = {
+        "branch": branch.removeprefix("refs/heads/"),
+        "message": message,
+        "files": [{"path": path, "content": content} for path, content in files.items()],
+    }
+    return submit_any(repository, "propose_file_import", arguments)
+
+
+def submit_any(repository: Path, kind: str, arguments: Json, seconds: float = PLAN_SECONDS) -> Submitted:
+    """Plan what the arguments of an operation ask for (less repository, reason and key), within so many seconds.
+
+    Raises:
+        Refusal: it cannot be planned.
+        OutOfTime: nor in that time.
+    """
+    operation = operations()[kind]
+    sent = {"repository_id": str(uuid4()), "reason": "To measure.", **arguments}
+    request = operation.request.model_validate(sent)
     proposal, now = uuid4(), int(time.time())
     author = author_line("Claude", CONNECTION, "localhost", now)
-    until = time.monotonic() + PLAN_SECONDS
+    until = time.monotonic() + seconds
     return Submitted(proposal, plan_proposal(repository, operation, request, proposal, author, until))
 
 
 @cache
-def _file_import() -> Operation[Any]:
-    entry = discover().find("propose_file_import")
-    if not isinstance(entry, ProposeEntry):
-        raise TypeError("propose_file_import proposes")
-    return entry.operation
+def operations() -> dict[str, Operation[Any]]:
+    """Every operation there is, by kind."""
+    return discover().operations()
 
 
 def no_step(_name: str) -> None:

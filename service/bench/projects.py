@@ -1,5 +1,6 @@
 """Repositories to measure on: as many files as asked for, spread over folders as a real project's are."""
 
+import itertools
 import random
 import re
 import shutil
@@ -55,13 +56,15 @@ def chosen(files: int, count: int, turn: int) -> list[str]:
     return [path_of((number * step + turn * 7) % files, files) for number in range(count)]
 
 
-def build(path: Path, files: int) -> Oid:
-    """Make a bare repository, configured as ours are, with one commit on main. Gives the commit."""
+def build(path: Path, files: int, more: Iterable[bytes] = ()) -> Oid:
+    """Make a bare repository, configured as ours are, with one commit on main and what `more` adds to it (commands of
+    git-fast-import(1), such as `commit_on` gives). Gives the commit that main is at.
+    """
     init_bare(path, BRANCH)
     call = Call(path, ("fast-import", "--quiet"), _BUILD_SECONDS)
     with started(call, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as git:
         assert git.stdin  # noqa: S101  it was asked for
-        for piece in _stream(files):
+        for piece in itertools.chain(_first(files), more, (b"done\n",)):
             git.stdin.write(piece)
         git.stdin.close()
         if git.wait(_BUILD_SECONDS):
@@ -71,15 +74,30 @@ def build(path: Path, files: int) -> Oid:
     return read_ref(path, BRANCH)
 
 
-def _stream(files: int) -> Iterator[bytes]:
-    """Source: git-fast-import(1)."""
-    message = b"The project as it is\n"
-    yield b"commit %s\nauthor %s\ncommitter %s\n" % (BRANCH.encode(), _AUTHOR, _AUTHOR)
-    yield b"data %d\n%s" % (len(message), message)
-    for number in range(files):
-        text = content(number, _OLD_BYTES).encode()
-        yield b"M 100644 inline %s\ndata %d\n%s" % (path_of(number, files).encode(), len(text), text)
-    yield b"done\n"
+def _first(files: int) -> Iterator[bytes]:
+    written = (written_file(path_of(number, files), old_content(number)) for number in range(files))
+    return commit_on(BRANCH, "The project as it is", written)
+
+
+def old_content(number: int) -> str:
+    """What a file has in the first commit."""
+    return content(number, _OLD_BYTES)
+
+
+def commit_on(ref: str, message: str, changes: Iterable[bytes], parent: str = "") -> Iterator[bytes]:
+    """A commit at the end of a ref, in git-fast-import(1)'s words; `parent` is where a new ref starts."""
+    said = f"{message}\n".encode()
+    yield b"commit %s\nauthor %s\ncommitter %s\n" % (ref.encode(), _AUTHOR, _AUTHOR)
+    yield b"data %d\n%s" % (len(said), said)
+    if parent:
+        yield b"from %s\n" % parent.encode()
+    yield from changes
+
+
+def written_file(path: str, text: str) -> bytes:
+    """A file that a commit has at a path."""
+    said = text.encode()
+    return b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), len(said), said)
 
 
 def copies(source: Path, names: Sequence[str]) -> dict[str, Path]:

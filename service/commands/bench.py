@@ -14,6 +14,7 @@ from rich.console import Console
 from service.bench import approve as git_part
 from service.bench import cost as costs
 from service.bench import crash as crashes
+from service.bench import operations as every
 from service.bench import past as pasts
 from service.bench import race as races
 from service.bench import saturate as saturated
@@ -102,6 +103,15 @@ def serve(scratch: Path, rounds: int, seconds: float, files: tuple[int, ...]) ->
         *served.serve(scratch, files, rounds, seconds),
         saturated.saturate(scratch, files, min(seconds, saturated.SECONDS)),
     ]
+
+
+@bench.command
+@click.option("--rounds", type=click.IntRange(1), default=every.ROUNDS, show_default=True, help="How often each.")
+@files_option
+@measures
+def operations(scratch: Path, rounds: int, files: tuple[int, ...]) -> list[Results]:
+    """Planning and executing every operation on projects of different size; a merge of every file of the largest."""
+    return [*every.operations(scratch, files, rounds), every.both_sides(scratch, max(files))]
 
 
 def runs_option(runs: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -210,10 +210,11 @@ class Staging(Objects, Store):
         """
         scratch = self.scratch
         scratch.add(self._objects.values())
-        try:
-            return scratch.run(arguments, stdin=stdin, answers=answers, environment=environment)
-        finally:
-            self._objects.update((one.oid, one) for one in scratch.made())
+        said = scratch.run(arguments, stdin=stdin, answers=answers, environment=environment)
+        for one in scratch.made():  # of a great merge there are so many that to read them takes longer than git took
+            self.check_time()
+            self._objects[one.oid] = one
+        return said
 
     @property
     def scratch(self) -> Scratch:
