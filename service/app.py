@@ -27,6 +27,7 @@ from service.proposals.undo import Undo
 from service.proposals.waiting import Waiter
 from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
+from service.repositories.scratch import sweep
 from service.settings import Settings
 from service.tools.registry import discover
 
@@ -82,6 +83,7 @@ def create_app(settings: Settings) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        await anyio.to_thread.run_sync(sweep)
         async with waiter.running():
             yield
         await parts.limits.close()

@@ -33,12 +33,14 @@ from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide, Decided, Decider, Verdicts
 from service.proposals.execute import Execute
 from service.proposals.own import OwnProposals
+from service.proposals.owners import OwnerDesk
 from service.proposals.planning import load_card
 from service.proposals.restore import ReachedRestorePoints
 from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
 from service.proposals.tables import proposal
 from service.proposals.undo import Undo
+from service.proposals.view import CardView
 from service.proposals.waiting import Waiter
 from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
@@ -154,6 +156,11 @@ class House:
         async with self.stage.app_db.bound(self.tenant) as tx:
             digest = await tx.scalar(select(proposal.c.digest).where(proposal.c.id == made))
         return {"proposal_id": str(made), "card_digest": digest}
+
+    async def card(self, shown: Json) -> CardView:
+        """What the owner's page is made of."""
+        desk = OwnerDesk(self.stage.app_db, self.stage.storage, self.stage.decide, self.stage.undo)
+        return await desk.card(self.owner.actor, UUID(shown["proposal_id"]))
 
     async def land(self, shown: Json) -> Decided:
         """Approve it and let a writer execute it."""

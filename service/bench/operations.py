@@ -19,7 +19,7 @@ from service.contract.refs import BRANCHES
 from service.contract.undoing import kept_ref
 from service.contract.world import OutOfTime
 from service.kit.errors import Refusal
-from service.proposals.submit import PLAN_SECONDS
+from service.proposals.planners import PLAN_SECONDS
 
 ROUNDS: Final = 20
 COMMITS: Final = (10, 50)

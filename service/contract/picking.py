@@ -92,7 +92,7 @@ def _unchanged(branch: str, store: Store, commit: Oid) -> Blocked:
 
 def picked(source: str, mainline: int | None, world: World) -> Pick | Blocked:
     """The commit that a source names, with the parent that counts; a commit with one parent has none to choose."""
-    oid = source_commit(source, world)
+    oid = source_commit(source, world, "commits")
     if isinstance(oid, Blocked):
         return oid
     parents = world.store.commit(oid).parents

@@ -92,18 +92,28 @@ def source_needs(source: str) -> tuple[Need, ...]:
     return tuple(Need(fact=RefAt(name=name)) for name in _names(source))
 
 
-def source_commit(source: str, world: World) -> Oid | Blocked:
-    """The commit that a source is: a branch before a tag; a commit id is one whatever a branch is called."""
+def source_commit(source: str, world: World, field: str = "source") -> Oid | Blocked:
+    """The commit that a source is: a branch before a tag; a commit id is one whatever a branch is called.
+
+    Args:
+        source: as the caller named it.
+        world: where it is looked up.
+        field: the argument that names it.
+    """
     values = [world.ref(name) for name in _names(source)] or [Oid(source)]
     found = next((value for value in values if value != NULL), NULL)
     commit = world.store.find_commit(found) if found != NULL else None
-    return commit or Blocked(blockers=(Note(code=Code.COMMIT_MISSING.value.name, at=source),))
+    return commit or Blocked(blockers=(Note(code=Code.COMMIT_MISSING.value.name, at=source, params={"field": field}),))
 
 
 def tip_of(branch: str, world: World) -> Oid | Blocked:
     """The commit that a branch is at."""
     tip = world.ref(branch_ref(branch))
-    return Blocked(blockers=(Note(code=Code.BRANCH_MISSING.value.name, at=branch),)) if tip == NULL else tip
+    return (
+        Blocked(blockers=(Note(code=Code.BRANCH_MISSING.value.name, at=branch, params={"field": "branch"}),))
+        if tip == NULL
+        else tip
+    )
 
 
 def _names(source: str) -> tuple[str, ...]:

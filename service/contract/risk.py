@@ -9,6 +9,9 @@ from service.contract.hidden import find_hidden, mixed_scripts
 from service.contract.names import quote_path
 from service.contract.plan import Note
 
+WORDS_PLACE = "//"
+"""Begins the place of a warning about the agent's words: no path begins so, and no two warnings share a name."""
+
 BINARY_LOOK_BYTES = 8_000
 """Git calls content binary when one of its first 8,000 bytes is NUL (buffer_is_binary in xdiff-interface.c)."""
 
@@ -106,12 +109,18 @@ def content_warnings(path: bytes, old: bytes, new: bytes) -> Iterator[Note]:
 def text_warnings(text: str, where: str, at: str = "") -> Iterator[Note]:
     """The text has characters that are invisible or reorder others, or words that mix alphabets which look alike."""
     if hidden := find_hidden(text):
-        yield Note(code="hidden_characters", at=at or where, params={"count": len(hidden), "where": where})
+        yield Note(
+            code="hidden_characters", at=at or WORDS_PLACE + where, params={"count": len(hidden), "where": where}
+        )
     words = () if text.isascii() else _WORD.findall(text)
     mixed = [scripts for word in words if not word.isascii() and (scripts := mixed_scripts(word))]
     if mixed:
         names = sorted({name for scripts in mixed for name in scripts})
-        yield Note(code="mixed_scripts", at=at or where, params={"count": len(mixed), "scripts": names, "where": where})
+        yield Note(
+            code="mixed_scripts",
+            at=at or WORDS_PLACE + where,
+            params={"count": len(mixed), "scripts": names, "where": where},
+        )
 
 
 def looks_like_base64(path: bytes, content: bytes) -> bool:

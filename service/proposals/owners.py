@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +15,7 @@ from service.contract.data import NULL, Oid
 from service.contract.names import unquote_path
 from service.contract.plan import NewCommit, NewTag, Pin, Plan, ReviewCard
 from service.contract.refs import short_name
+from service.contract.showing import label, shown_changes
 from service.grants.manage import State as StandingState
 from service.grants.manage import change_state, let_agents_propose
 from service.grants.standing import DECIDERS, Proposer, stand
@@ -61,7 +62,6 @@ from service.repositories.staging import Staging
 from service.repositories.tables import repository
 from service.writer.keys import public_keys
 from service.writer.provenance import Trailers
-from service.writer.write import brings
 
 LINES_MOST = 200
 ACTIONS: dict[ConnectionAction, StandingState] = {"pause": "paused", "resume": "live", "revoke": "revoked"}
@@ -380,17 +380,16 @@ def _pin_view(path: Path, pin: Pin) -> PinView:
 
 
 def _file_views(store: Staging, plan: Plan, card: ReviewCard) -> Iterable[FileView]:
-    """Every path of every net ref move, whole; a rename that the card names is one view."""
+    """Every path of everything that is brought, whole; a rename that the card names is one view."""
     renames = {
         unquote_path(note.at, "at"): unquote_path(note.params["old_path"], "old_path")
         for section in card.sections
         for note in section.notes
         if "old_path" in note.params
     }
-    for effect in plan.effects:
-        if not brings(effect, {one.id for one in plan.commits}):
-            continue
-        old, new = (None if oid == NULL else store.commit(oid).tree for oid in (plan.base(effect), effect.new))
+    shown = shown_changes(store, plan)
+    for one in shown:
+        old, new = (None if oid == NULL else store.commit(oid).tree for oid in (one.old, one.new))
         changes = {change.path: change for change in store.changes(old, new)}
         for path, change in changes.items():
             source = renames.get(path)
@@ -404,6 +403,7 @@ def _file_views(store: Staging, plan: Plan, card: ReviewCard) -> Iterable[FileVi
                 new_mode=change.new.mode if change.new else 0,
                 old=_content(store, before),
                 new=_content(store, change.new),
+                of=label(one, plan.commits) if len(shown) > 1 else "",
             )
 
 
@@ -423,16 +423,24 @@ def _preview(row: Row[Any], plan: Plan, said: Row[Any] | None, actor: Actor) -> 
         committer, by = said.committer.decode(), said.email
     elif waits:
         committer, by = "(you, when you approve)", actor.name
-    trailers = Trailers(row.id, by, row.connection, row.digest)
-    return "\n".join(_object_text(new, committer, trailers if by else None) for new in plan.build)
+    trailers = Trailers(row.id, by, row.connection, row.digest) if by else None
+    names = _names_of(plan, read_outcome(row.outcome).get("commits", ()))
+    return "\n".join(_object_text(new, committer, trailers, names) for new in plan.build)
 
 
-def _object_text(new: NewCommit | NewTag, committer: str, trailers: Trailers | None) -> str:
+def _names_of(plan: Plan, executed: Sequence[str]) -> dict[str, str]:
+    """What the new commits are called: by their ids once they have some, before that by their places."""
+    places = [f"(commit {place} of these)" for place in range(1, len(plan.commits) + 1)]
+    return dict(zip((new.id for new in plan.commits), executed or places, strict=False))
+
+
+def _object_text(new: NewCommit | NewTag, committer: str, trailers: Trailers | None, names: Mapping[str, str]) -> str:
     message = trailers.end(new.message) if trailers else new.message
     if isinstance(new, NewTag):
-        head = [f"object {new.target}", "type commit", f"tag {new.name}", f"tagger {committer}"]
+        target = names.get(new.target, new.target)
+        head = [f"object {target}", "type commit", f"tag {new.name}", f"tagger {committer}"]
     else:
-        head = [f"tree {new.tree}", *(f"parent {parent}" for parent in new.parents)]
+        head = [f"tree {new.tree}", *(f"parent {names.get(parent, parent)}" for parent in new.parents)]
         head += [f"author {new.author.decode(errors='replace')}", f"committer {committer}"]
     return "\n".join(head) + "\n\n" + message.decode(errors="replace")
 

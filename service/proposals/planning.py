@@ -17,6 +17,7 @@ from service.contract.data import NULL
 from service.contract.operation import Operation
 from service.contract.plan import Blocked, Conflict, Fact, Manifest, MoveRef, Pin, Plan, RefAt, ReviewCard, Value
 from service.contract.refs import BRANCHES
+from service.contract.showing import shown_changes
 from service.contract.world import Store, World
 from service.kit.canonical import canonical, digest, sha256
 from service.kit.errors import Code, Refusal
@@ -31,8 +32,10 @@ PINS = TypeAdapter(tuple[Pin, ...])
 MANIFESTS = TypeAdapter(tuple[Manifest, ...])
 ROUNDS_MOST = 5
 BLOCKERS_MOST = 100
-REVIEW_PATHS = 2_000
+REVIEW_PATHS = 1_000
 """So many paths at most change in one proposal: the page shows every one of them whole."""
+REVIEW_BYTES = 4_000_000
+"""So much text at most stands at these paths, before and after together."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,8 @@ def plan_proposal(
             raise _blocked(plan, staging)
         plan = plan.model_copy(update={"restorable": is_restorable(staging, plan)})
         pins = settled(pins, plan)
+        _check_size(staging, plan)
         reviewed = manifests(staging, plan)
-        _check_size(plan, reviewed)
         card = operation.review_card(request, world, plan)
         return Planned(
             pins=_text(PINS.dump_python(pins, mode="json")),
@@ -122,13 +125,22 @@ def is_restorable(store: Store, plan: Plan) -> bool:
     return bool(plan.steps) or not all(map(forward, plan.effects))
 
 
-def _check_size(plan: Plan, reviewed: Sequence[Manifest]) -> None:
-    """What an owner cannot look through is not asked of him."""
-    refs = {move.ref for move in plan.effects}
-    paths = sum(len(manifest.lines) for manifest in reviewed if manifest.of in refs)
-    if paths > REVIEW_PATHS:
-        message = f"{paths:,} paths change; {REVIEW_PATHS:,} can be reviewed in one proposal."
-        raise Refusal(Code.TOO_MUCH_TO_REVIEW, message, limit=REVIEW_PATHS, value=paths)
+def _check_size(store: Staging, plan: Plan) -> None:
+    """What an owner cannot look through, or no browser can show, is not asked of him."""
+    paths = size = 0
+    for one in shown_changes(store, plan):
+        old, new = (None if oid == NULL else store.commit(oid).tree for oid in (one.old, one.new))
+        for change in store.changes(old, new):
+            paths += 1
+            size += sum(store.text_size(entry) for entry in (change.old, change.new) if entry)
+            _check_limit("paths", paths, REVIEW_PATHS)
+            _check_limit("bytes of text", size, REVIEW_BYTES)
+
+
+def _check_limit(noun: str, value: int, limit: int) -> None:
+    if value > limit:
+        message = f"More than {limit:,} {noun} would change; so much at most can be reviewed in one proposal."
+        raise Refusal(Code.TOO_MUCH_TO_REVIEW, message, limit=limit, counted=noun)
 
 
 def read_pins(repository: RefReader, operation: Operation[Any], request: Any) -> tuple[Pin, ...]:
@@ -229,7 +241,9 @@ def _blocked(blocked: Blocked, staging: Staging) -> Refusal:
     first = blocked.blockers[0]
     everything = [note.model_dump(mode="json") for note in blocked.blockers[:BLOCKERS_MOST]]
     sentence = first.code.replace("_", " ").capitalize()
-    where = f": {first.at}" if first.at else ""
+    count = first.params.get("count", 1)
+    more = f" and {count - 1:,} more" if isinstance(count, int) and count > 1 else ""
+    where = f": {first.at}{more}" if first.at else ""
     told = {"at": first.at, "blockers": everything, "blocked": len(blocked.blockers)}
     refusal = Refusal(CODES[first.code], f"{sentence}{where}.", **{**first.params, **told})
     if not blocked.conflicts:

@@ -1,8 +1,6 @@
 """Submit: the key first, then rights, then planning beside the database, then one transaction that stores it."""
 
-import asyncio
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,7 +8,6 @@ from uuid import UUID, uuid4
 from sqlalchemy import Row, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from service.contract.world import OutOfTime
 from service.grants.policy import Wanted
 from service.grants.standing import Proposer, Standing, stand
 from service.grants.tables import connection
@@ -20,13 +17,13 @@ from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.ledger.append import append
 from service.proposals.conflicts import keep_conflict
-from service.proposals.planning import Conflicted, Planned, plan_proposal
+from service.proposals.planners import Planners
+from service.proposals.planning import Conflicted, Planned
 from service.proposals.submission import Submission
 from service.proposals.tables import proposal, staging, work_queue
-from service.repositories.placement import Place, Storage
+from service.repositories.placement import Storage
 from service.writer.provenance import author_line
 
-PLAN_SECONDS = 20
 _LOCK_MASK = 0x7FFF_FFFF_FFFF_FFFF
 
 
@@ -37,6 +34,7 @@ class Submit:
     database: Database
     storage: Storage
     host: str
+    planners: Planners = field(default_factory=Planners)
 
     async def __call__(self, actor: Actor, what: Submission) -> tuple[UUID, bool]:
         """Store a proposal. Gives its id, and whether it was there before (replayed).
@@ -44,9 +42,16 @@ class Submit:
         Raises:
             Refusal: KEY_REUSED for the same key with another body; rights, policy, blockers, limits.
         """
-        repository_id = UUID(what.request.repository_id)
         async with self.database.bound(actor.tenant) as tx:
             if earlier := await _earlier(tx, what):
+                return earlier, True
+        async with self.planners.turn(what.proposer.id):
+            return await self._submit(actor, what)
+
+    async def _submit(self, actor: Actor, what: Submission) -> tuple[UUID, bool]:
+        repository_id = UUID(what.request.repository_id)
+        async with self.database.bound(actor.tenant) as tx:
+            if earlier := await _earlier(tx, what):  # the same call may have been quicker
                 return earlier, True
             standing = await stand(tx, what.proposer, repository_id)
             standing.check(what.wanted)
@@ -54,7 +59,7 @@ class Submit:
             place = await self.storage.place(tx, repository_id)
         proposal_id = uuid4()
         try:
-            planned = await _planned(place, what, proposal_id, self._author(what, standing))
+            planned = await self.planners.plan(place, what, proposal_id, self._author(what, standing))
         except Conflicted as conflicted:
             async with self.database.bound(actor.tenant) as tx:
                 refusal = await keep_conflict(tx, what, conflicted)
@@ -68,17 +73,6 @@ class Submit:
         if what.author:
             return b"%s %d +0000" % (what.author, seconds)
         return author_line(standing.connection_name, what.proposer.id, self.host, seconds)
-
-
-async def _planned(place: Place, what: Submission, proposal_id: UUID, author: bytes) -> Planned:
-    deadline = time.monotonic() + PLAN_SECONDS
-    try:
-        return await asyncio.to_thread(
-            plan_proposal, place.path, what.operation, what.request, proposal_id, author, deadline
-        )
-    except OutOfTime:
-        message = f"Planning took longer than {PLAN_SECONDS} seconds."
-        raise Refusal(Code.OUT_OF_TIME, message, limit=PLAN_SECONDS) from None
 
 
 async def _earlier(tx: Bound, what: Submission) -> UUID | None:

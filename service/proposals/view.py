@@ -83,6 +83,7 @@ class FileView:
         old_path: where it was, if it was renamed.
         old_mode: Git's number; 0 where there was nothing.
         new_mode: Git's number; 0 where nothing will be.
+        of: where it changes, if in several places: a branch, `tag NAME`, or the first line of a commit's message.
     """
 
     path: bytes
@@ -91,6 +92,7 @@ class FileView:
     new_mode: int
     old: bytes | None
     new: bytes | None
+    of: str = ""
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,12 @@ Source: gitrepository-layout(5), `objects/info/alternates`; git(1), GIT_OBJECT_D
 """
 
 import os
+import shutil
 import tempfile
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from service.contract.data import Oid
@@ -18,7 +20,17 @@ from service.repositories.objects import Staged, staged
 from service.repositories.reading import KIND_NAMES
 
 _NO_DEADLINE = 60.0
+_PREFIX = "placet-plan-"
+_ABANDONED_SECONDS = 3_600.0
 _QUICK = 1  # zlib's level: what is written here is read once
+
+
+def sweep() -> None:
+    """Take away the folders of planners that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if time.time() - folder.stat().st_mtime > _ABANDONED_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 class Scratch:
@@ -32,7 +44,7 @@ class Scratch:
     def __init__(self, repository: Path, deadline: float | None) -> None:
         self._repository = repository
         self._deadline = deadline
-        self._folder = tempfile.TemporaryDirectory(prefix="placet-plan-")
+        self._folder = tempfile.TemporaryDirectory(prefix=_PREFIX)
         self._objects = Path(self._folder.name, "objects")
         (self._objects / "pack").mkdir(parents=True)
         (self._objects / "info").mkdir()

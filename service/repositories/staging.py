@@ -9,7 +9,9 @@ from types import TracebackType
 from typing import Self
 
 from service.contract.data import NULL, Change, Commit, Draft, Entry, LineCount, Oid
+from service.contract.lookup import TYPE_BITS
 from service.contract.plan import Line, NewCommit, NewTag
+from service.contract.risk import is_binary
 from service.contract.world import Applied, Merged, OutOfTime, Replay, Store
 from service.kit.errors import Code, Refusal
 from service.repositories.applying import apply
@@ -21,6 +23,8 @@ from service.repositories.scratch import Scratch
 from service.repositories.trees import edited
 
 _ENCODING = re.compile(rb"[A-Za-z0-9._:+()-]{0,40}")
+LOOK_BYTES = 10_000
+"""Smaller contents count as text without being looked at."""
 _Side = tuple[int, bytes] | None  # what one of two trees has: mode and hexadecimal id
 _Pair = tuple[bytes, _Side, _Side]
 
@@ -169,6 +173,14 @@ class Staging(Objects, Store):
         if old == new:
             return LineCount(added=0, removed=0)
         return line_stats(*(self.blob(oid) if oid else None for oid in (old, new)))
+
+    def text_size(self, entry: Entry) -> int:
+        """The size in bytes of what stands there, if it is text; 0 for anything that is not shown as lines."""
+        if entry.mode == GITLINK or entry.mode & TYPE_BITS == TREE:
+            return 0
+        staged_one = self._objects.get(entry.oid)
+        size = len(staged_one.content) if staged_one else (self.header(entry.oid) or ("blob", 0))[1]
+        return 0 if size > LOOK_BYTES and is_binary(self.blob(entry.oid)) else size
 
     def put(self, content: bytes) -> Oid:
         """Stage a blob."""

@@ -10,12 +10,12 @@
 The caller holds the repository's lease and has committed the intent.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 
 from service.contract.data import NULL, Oid
-from service.contract.plan import Line, Manifest, MoveRef, Plan
-from service.contract.refs import BRANCHES
+from service.contract.plan import Line, Manifest, Plan
+from service.contract.showing import brings
 from service.contract.world import Store
 from service.repositories.objects import Staged
 from service.repositories.staging import manifest_lines
@@ -49,11 +49,6 @@ def manifests(store: Store, plan: Plan) -> tuple[Manifest, ...]:
             known[trees] = manifest_lines(store, *trees)
         found.append(Manifest(of=name, old=old, lines=known[trees]))
     return tuple(found)
-
-
-def brings(move: MoveRef, drafts: Collection[Oid]) -> bool:
-    """Whether a move of a branch brings or takes content: not one that makes it at, or takes it from, what is there."""
-    return move.ref.startswith(BRANCHES) and (move.new in drafts or NULL not in (move.old, move.new))
 
 
 def write(

@@ -430,7 +430,7 @@ def test_more_commits_than_can_be_looked_through_are_refused(desk: Desk) -> None
         desk.commit(f"{number}", {**BASE, b"n": b"%d\n" % number}, f"{number - 1}" if number else "base")
     desk.open(main="main", dev="500")
     refusal = desk.refused("rebase", branch="dev", onto="main")
-    assert (refusal.code, refusal.details["limit"], refusal.details["value"]) == (Code.TOO_MUCH_TO_REVIEW, 500, 501)
+    assert (refusal.code, refusal.details["limit"], refusal.details["value"]) == (Code.TOO_MUCH_TO_REVIEW, 200, 501)
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_edits_that_change_nothing_are_refused(bench: Bench) -> None:
 def test_what_hides_in_an_edit_is_warned_of(bench: Bench) -> None:
     request = ask(bench, edit("README.md", "Orchard", "\u0430pple \u202e"), message="Edit \u200b")
     assert warnings(bench.plan(request)) == [
-        "hidden_characters:message",
+        "hidden_characters://message",
         "hidden_characters:README.md",
         "mixed_scripts:README.md",
     ]

@@ -269,7 +269,7 @@ def test_the_card_numbers_the_steps_and_tells_the_destructive_ones_first(reposit
     assert [(note.name, note.params["step"]) for note in card.warnings] == [
         ("deletes_branch:done", 2),
         ("runs_or_redirects:.github/workflows/ci.yml", 1),
-        ("hidden_characters:message_3", 3),
+        ("hidden_characters://message_3", 3),
     ]
     numbered = next(section for section in card.sections if section.code == "steps").notes
     assert [(note.at, note.params["kind"], note.params["destructive"]) for note in numbered] == [
@@ -282,6 +282,55 @@ def test_the_card_numbers_the_steps_and_tells_the_destructive_ones_first(reposit
     files = next(section for section in card.sections if section.code == "files").notes
     assert [note.params["branch"] for note in files] == ["main", "a-first"]
     assert card.headline.params["destructive"] == 1
+
+
+EVIL = {"path": "evil.py", "content": "import os\n"}
+CHANGED = {"path": "app.py", "content": "EVIL\n"}
+BACK = {"path": "app.py", "content": "print('hello')\n"}
+RESET = {"kind": "propose_reset", "arguments": {"branch": "main", "target": "a-first"}}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("steps", "path"),
+    [
+        ((change(EVIL), tag("v1"), RESET), "evil.py"),
+        ((change(CHANGED), tag("v1"), change(BACK, NEW)), "app.py"),
+        ((change(CHANGED), change(BACK, NEW)), "app.py"),
+        ((change(CHANGED), branch("kept"), change(BACK, NEW)), "app.py"),
+    ],
+    ids=["tagged and reset", "tagged and taken back", "taken back", "kept on a branch"],
+)
+async def test_what_a_plan_brings_is_shown_wherever_it_ends(house: House, steps: tuple[Json, ...], path: str) -> None:
+    git(house.path, "update-ref", "refs/heads/a-first", house.head())
+    words = {"repository_id": str(house.repository), "reason": "Because."}
+    shown = await house.propose({**words, "steps": list(steps)}, tool="propose_plan")
+    view = await house.card(shown)
+    brought = {file.new for file in view.files if file.path.decode() == path}
+    assert b"EVIL\n" in brought or b"import os\n" in brought
+    noted = {note.at for section in view.card.sections if section.code == "files" for note in section.notes}
+    assert path in noted
+    assert all(file.of for file in view.files) == (len({file.of for file in view.files}) > 1)
+
+
+def test_a_branch_that_goes_and_comes_elsewhere_is_a_rewrite_that_is_typed_and_that_the_policy_knows(
+    repository: Path,
+) -> None:
+    planned = plan(repository, delete("done"), branch("done", "a-first"), change(branch="done"))
+    assert not [note for note in load_card(planned.card).warnings if note.code == "rewrites_history"]
+    moved = plan(repository, change(branch="done"), delete("a-first"), tag("v1"))
+    assert "propose_reset" not in moved.kinds
+    lonely = git(repository, "commit-tree", "main^{tree}", "-m", "Lonely").decode().strip()
+    planned = plan(repository, delete("done"), branch("done", lonely))
+    warned = {note.name: note.params.get("confirm") for note in load_card(planned.card).warnings}
+    assert warned["rewrites_history:done"] == "done"
+    assert "propose_reset" in planned.kinds
+
+
+def test_what_leaves_a_branch_is_told_of_all_steps_together(repository: Path) -> None:
+    back = {"kind": "propose_reset", "arguments": {"branch": "main", "target": "done"}}
+    card = load_card(plan(repository, back, change(), back).card)
+    assert [note.params["leaves"] for note in card.warnings if note.code == "rewrites_history"] == [1]
 
 
 def test_ten_steps_of_twenty_files_are_one_plan(repository: Path) -> None:

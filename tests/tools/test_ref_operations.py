@@ -340,7 +340,7 @@ CASES = (
         {"name": "dir/u", "target": "deep", "message": "x\u202ey", "reason": "p\u0430y"},
         {"refs/tags/dir/u": ""},
         "create_tag:dir/u",
-        ("hidden_characters:message", "mixed_scripts:reason"),
+        ("hidden_characters://message", "mixed_scripts://reason"),
         subjects={"refs": ("C2",)},
     ),
     Case(

@@ -56,6 +56,7 @@ class FilePanel:
         anchor: the id of its place on the page.
         rows: the lines; None where there are none to show, and `facts` says why.
         hidden: how many hidden characters are marked in path and lines.
+        of: where it changes, if the proposal changes several things; empty otherwise.
     """
 
     anchor: str
@@ -67,6 +68,7 @@ class FilePanel:
     hidden: int
     facts: tuple[str, ...]
     rows: Markup | None
+    of: Markup
 
 
 def panel(file: FileView, anchor: str) -> FilePanel:
@@ -86,6 +88,7 @@ def panel(file: FileView, anchor: str) -> FilePanel:
         hidden=visible.hidden,
         facts=tuple(_facts(file, diff)),
         rows=rows,
+        of=Visible().line(file.of),
     )
 
 

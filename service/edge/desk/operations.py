@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from service.contract.data import NULL
-from service.edge.desk.pieces import Lead, Maker, Mono, Params, Pieces, at_text, counted
+from service.edge.desk.pieces import Lead, Maker, Mono, Params, Pieces, Quoted, at_text, counted
 
 _SHORT: Final = 8
 
@@ -106,10 +106,11 @@ def _submodule_changes(_at: str, params: Params) -> Pieces:
 
 
 def _told(params: Params) -> Pieces:
-    """`1a2b3c4d Subject · Author`; a commit that is only planned has no id."""
+    """`1a2b3c4d “Subject” by “Author”`; a commit that is only planned has no id."""
     oid = (_oid(params["oid"]), " ") if params.get("oid") else ()
-    author = f" · {params['author']}" if params.get("author") else ""
-    return (*oid, params.get("subject") or "(no message)", author)
+    author = (" by ", Quoted(params["author"])) if params.get("author") else ()
+    subject = params.get("subject")
+    return (*oid, Quoted(subject) if subject else "(no message)", *author)
 
 
 def _commit(_at: str, params: Params) -> Pieces:

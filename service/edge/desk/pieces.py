@@ -14,6 +14,12 @@ class Mono(str):
     __slots__ = ()
 
 
+class Quoted(str):
+    """What somebody else wrote, inside a sentence of ours: the subject of a commit, a name."""
+
+    __slots__ = ()
+
+
 class Lead(str):
     """The first words of a warning, which say what kind it is."""
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from service.contract.plan import Note
 from service.edge.desk import operations
-from service.edge.desk.pieces import Lead, Maker, Mono, Params, Pieces, at_text, counted, mode_text, number
+from service.edge.desk.pieces import Lead, Maker, Mono, Params, Pieces, Quoted, at_text, counted, mode_text, number
 from service.edge.desk.visible import Visible, readable
 
 Chapter = Literal["headline", "note", "warning", "brief"]
@@ -43,13 +43,14 @@ def html(pieces: Pieces, visible: Visible) -> Markup:
 
 def plain(pieces: Pieces) -> str:
     """A sentence as text, for titles and for programs; hidden characters read `[U+202E RLO]`."""
-    return readable("".join(pieces))
+    return readable("".join(f"“{piece}”" if isinstance(piece, Quoted) else piece for piece in pieces))
 
 
 _PLAIN: Final = Markup("{}")
 _TAGS: Final = {
     Mono: Markup("<code>{}</code>"),
     Lead: Markup("<strong>{}</strong>"),
+    Quoted: Markup("“<bdi>{}</bdi>”"),
 }
 
 
@@ -102,20 +103,25 @@ def _mode_move(params: Params) -> Pieces:
     return (", mode ", Mono(f"{old} → {new}")) if old and new and old != new else ()
 
 
+def _where(params: Params) -> Pieces:
+    """On which branch, in which tag or commit, where a proposal changes several."""
+    return (" in ", Quoted(params["branch"])) if params.get("branch") else ()
+
+
 def _file(verb: str) -> Maker:
     def make(at: str, params: Params) -> Pieces:
-        return (f"{verb} ", Mono(at_text(at)), _lines(params), *_mode_move(params))
+        return (f"{verb} ", Mono(at_text(at)), _lines(params), *_mode_move(params), *_where(params))
 
     return make
 
 
 def _file_renamed(at: str, params: Params) -> Pieces:
     old = Mono(at_text(params["old_path"]))
-    return ("Rename ", old, " to ", Mono(at_text(at)), _lines(params), *_mode_move(params))
+    return ("Rename ", old, " to ", Mono(at_text(at)), _lines(params), *_mode_move(params), *_where(params))
 
 
 def _mode_changed(at: str, params: Params) -> Pieces:
-    return ("Change the mode of ", Mono(at_text(at)), *_mode_move(params))
+    return ("Change the mode of ", Mono(at_text(at)), *_mode_move(params), *_where(params))
 
 
 # Warnings ------------------------------------------------------------------------------------------------------------

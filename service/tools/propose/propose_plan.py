@@ -10,12 +10,14 @@ moves it, a ref that is made and one that is there or goes cannot be together, o
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.contract.changes import EXECUTABLE, ChangedFile, change_counts, changed_files, files_section
 from service.contract.data import NULL, Json, Oid
+from service.contract.moves import rewrites_history
 from service.contract.operation import Example, Made, Operation, Request, Steps, Toolset
 from service.contract.plan import (
     Blocked,
@@ -31,6 +33,8 @@ from service.contract.plan import (
     Wish,
 )
 from service.contract.refs import BRANCHES, TAGS, short_name
+from service.contract.risk import WORDS_PLACE
+from service.contract.showing import label, shown_changes
 from service.contract.undoing import restore_of
 from service.contract.world import NotPinned, Store, World
 from service.kit.errors import Code, Refusal
@@ -66,6 +70,11 @@ class PlanRequest(Request):
         list[Step],
         Field(description="1 to 10 steps; each sees the result of those above.", min_length=1, max_length=STEPS_MOST),
     ]
+
+
+RESET: Final = "propose_reset"
+REWRITERS: Final = frozenset({RESET, "propose_rebase", "propose_restore"})
+"""The operations that may take commits from a branch."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ class _Shown:
 
     @property
     def warnings(self) -> tuple[Note, ...]:
-        return tuple(self._numbered(note.model_copy(update={"at": self._word(note.at)})) for note in self.card.warnings)
+        return tuple(self._numbered(self._placed(note)) for note in self.card.warnings)
 
     @property
     def sections(self) -> Iterator[Section]:
@@ -131,8 +140,13 @@ class _Shown:
     def _numbered(self, note: Note) -> Note:
         return note.model_copy(update={"params": {**note.params, "step": self.task.number}})
 
+    def _placed(self, note: Note) -> Note:
+        return note.model_copy(update={"at": self._word(note.at)}) if note.at.startswith(WORDS_PLACE) else note
+
     def _word(self, name: str) -> str:
-        own = name in self.card.agent_words and name != "reason"
+        """A word of the agent's by its step, also where a warning speaks of it; the reason is the whole plan's."""
+        word = name.removeprefix(WORDS_PLACE)
+        own = word in self.card.agent_words and word != "reason"
         return f"{name}_{self.task.number}" if own else name
 
 
@@ -190,7 +204,8 @@ class PlanSteps:
                 return made
             plans.append(made)
             world = world.after(made)
-        return _joined(tasks, plans)
+        made = _joined(tasks, plans)
+        return made if isinstance(made, Blocked) else _told(world.store, made)
 
     def review_card(self, request: PlanRequest, world: World, plan: Plan) -> ReviewCard:
         steps = _shown(self._tasks(request), world, plan)
@@ -214,7 +229,7 @@ class PlanSteps:
                 *_gathered(section for step in steps for section in step.sections),
                 files,
             ),
-            warnings=_warnings(steps),
+            warnings=(*_rewrites(world.store, plan), *_warnings(steps)),
         )
 
     def undo(self, outcome: Outcome) -> Wish | None:
@@ -313,21 +328,18 @@ def _takes(store: Store, move: MoveRef) -> bool:
 
 
 def _files(store: Store, plan: Plan) -> tuple[Section, dict[str, Any]]:
-    """What differs in the end on every branch that is there then, and how much of it. More than one: each file says
-    its branch.
+    """Everything that is brought to a ref or into the history below it, and how much of it. Where that is several
+    things, each file says to which it belongs.
     """
-    found = {move.ref: _changed(store, plan.base(move), move.new) for move in plan.effects if _has_files(move)}
+    shown = shown_changes(store, plan)
+    found = {one: _changed(store, one.old, one.new) for one in shown}
     several = sum(map(bool, found.values())) > 1
     notes: list[Note] = []
-    for ref, files in found.items():
-        branch = {"branch": short_name(ref)} if several else {}
-        told = [one.note(store) for one in files]
+    for one, files in found.items():
+        branch = {"branch": label(one, plan.commits)} if several else {}
+        told = [file.note(store) for file in files]
         notes += [note.model_copy(update={"params": {**note.params, **branch}}) for note in told]
     return files_section(notes), change_counts([one for files in found.values() for one in files], notes)
-
-
-def _has_files(move: MoveRef) -> bool:
-    return move.ref.startswith(BRANCHES) and move.new != NULL
 
 
 def _changed(store: Store, old: Oid, new: Oid) -> tuple[ChangedFile, ...]:
@@ -343,11 +355,31 @@ def _gathered(sections: Iterable[Section]) -> Iterator[Section]:
     return (Section(code=code, notes=found) for code, found in notes.items())
 
 
+def _told(store: Store, plan: Plan) -> Plan:
+    """The plan as a policy must see it: a branch that goes and comes elsewhere is reset, however the steps do it."""
+    reset = any(_is_rewritten(store, move) for move in plan.effects) and not REWRITERS & set(plan.kinds)
+    return plan.model_copy(update={"kinds": (*plan.kinds, RESET)}) if reset else plan
+
+
+def _rewrites(store: Store, plan: Plan) -> Iterator[Note]:
+    """Each branch that loses commits by all steps together, whatever each of them does."""
+    for move in filter(partial(_is_rewritten, store), plan.effects):
+        leaves, comes = (store.log(*pair, 0)[1] for pair in ((move.old, move.new), (move.new, move.old)))
+        yield rewrites_history(move.ref, leaves, comes)
+
+
+def _is_rewritten(store: Store, move: MoveRef) -> bool:
+    there = move.ref.startswith(BRANCHES) and NULL not in (move.old, move.new)
+    return there and not store.contains(move.new, move.old)
+
+
 def _warnings(steps: Sequence[_Shown]) -> tuple[Note, ...]:
-    """Those of the destructive steps first. Two with one name are one: it is acknowledged by its name."""
+    """Those of the destructive steps first. Two with one name are one: it is acknowledged by its name. What is lost of
+    a branch is told of all steps together.
+    """
     found: dict[str, Note] = {}
     for step in sorted(steps, key=lambda step: not step.destructive):
-        for note in step.warnings:
+        for note in (one for one in step.warnings if one.code != "rewrites_history"):
             found[note.name] = _merged(found[note.name], note) if note.name in found else note
     return tuple(found.values())
 

@@ -37,7 +37,7 @@ from service.contract.undoing import reset_of, restore_of
 from service.contract.world import Store, World
 from service.kit.errors import Code
 
-REPLAYS_MOST: Final = 500
+REPLAYS_MOST: Final = 200
 
 
 class Rebase(Request):
@@ -60,7 +60,7 @@ class RebaseBranch:
     title = "Propose a rebase"
     description = (
         "Proposes to repeat the commits that a branch has beyond another one on top of that, or elsewhere (onto), as "
-        "git rebase does by default: merges are left out, and so is what the other has already. At most 500 commits. "
+        "git rebase does by default: merges are left out, and so is what the other has already. At most 200 commits. "
         "Nothing changes until an owner approves; what the branch was is kept. A conflict is answered with its paths, "
         "lines and commit, and nothing is proposed. The branch and what it goes onto are pinned."
     )
@@ -178,8 +178,8 @@ class _Fate:
 
 def _bases(request: Rebase, world: World) -> tuple[Oid, Oid, Oid] | Blocked:
     """The branch's tip, what it goes onto, and what says which commits are its own."""
-    tip, onto = tip_of(request.branch, world), source_commit(request.onto, world)
-    upstream = onto if request.upstream is None else source_commit(request.upstream, world)
+    tip, onto = tip_of(request.branch, world), source_commit(request.onto, world, "onto")
+    upstream = onto if request.upstream is None else source_commit(request.upstream, world, "upstream")
     for found in (tip, onto, upstream):
         if isinstance(found, Blocked):
             return found

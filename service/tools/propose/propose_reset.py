@@ -71,7 +71,7 @@ class ResetBranch:
         return []
 
     def plan(self, request: Reset, world: World) -> Plan | Blocked:
-        tip, target = tip_of(request.branch, world), source_commit(request.target, world)
+        tip, target = tip_of(request.branch, world), source_commit(request.target, world, "target")
         if isinstance(tip, Blocked):
             return tip
         if isinstance(target, Blocked):

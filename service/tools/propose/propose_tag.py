@@ -93,7 +93,7 @@ class CreateTag:
     def plan(self, request: Tag, world: World) -> Plan | Blocked:
         if obstacle := ref_obstacle(request.ref, world):
             return Blocked(blockers=(obstacle,))
-        target = source_commit(request.target, world)
+        target = source_commit(request.target, world, "target")
         if isinstance(target, Blocked):
             return target
         tag = world.store.tag(target, request.name, request.message.encode())
