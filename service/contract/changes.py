@@ -10,7 +10,14 @@ from typing import Any, Final
 from service.contract.data import NULL, Change, Entry, Oid
 from service.contract.names import quote_path
 from service.contract.plan import Note, Plan, ReviewCard, Section
-from service.contract.risk import content_warnings, is_binary, line_ends_changed, path_warnings, text_warnings
+from service.contract.risk import (
+    content_warnings,
+    is_binary,
+    line_ends_changed,
+    path_warnings,
+    running_warnings,
+    text_warnings,
+)
 from service.contract.world import Store, World
 from service.kit.canonical import sha256
 
@@ -75,6 +82,8 @@ class ChangedFile:
         """What must be acknowledged about it."""
         shown = quote_path(self.path)
         yield from path_warnings(self.path)
+        if self.old_path is not None:
+            yield from running_warnings(self.old_path)  # it is gone there, as if it were deleted
         if self.new is None:
             yield Note(code="deletes_file", at=shown)
             return

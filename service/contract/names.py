@@ -95,6 +95,14 @@ _ALIAS: Final = (
         "has a component that is a device on Windows (CON, NUL, COM1 and the like)",
     ),
 )
+# The same for what is there already, whatever else its name is: a file of a submodule's settings, or one of Git's own.
+_GITS_OWN: Final = (
+    *(rule for rule in _ALIAS if rule.name in {"dot_git", "dot_gitmodules"}),
+    # is_ntfs_dotgit and is_ntfs_dotgitmodules in path.c of Git.
+    _rule(
+        "short_name", r"^(?:git|gitmod|gi?|gi7(?:e(?:ba?)?)?)~[0-9]+\Z", "has a component that can pass for .gitmodules"
+    ),
+)
 _READ_PATH: Final = (
     _rule("nul", r"\x00", "holds a NUL"),
     _rule("empty_component", r"^\Z|^/|//|/\Z", "is empty or has an empty component"),
@@ -275,6 +283,25 @@ def check_read_path(path: str, field: str) -> bytes:
     return raw
 
 
+def check_changed_path(raw: bytes, field: str) -> bytes:
+    """A path that is in a tree and that a proposal may change or take away: any but what can pass for `.gitmodules`
+    or `.git`, to some file system, in any component. Old names need not be portable.
+
+    Raises:
+        Refusal: `path_rejected`.
+    """
+    judge = _Judge(Code.PATH_REJECTED, "path", field)
+    for component in _components(raw):
+        judge.apply(_GITS_OWN, component)
+    return raw
+
+
+def sets_submodules(raw: bytes) -> bool:
+    """Whether some file system takes the file of this path for `.gitmodules`."""
+    name = _components(raw)[-1]
+    return any(rule.name != "dot_git" and rule.pattern.search(name) for rule in _GITS_OWN)
+
+
 def quote_path(raw: bytes) -> str:
     """A path, or a ref, as text that shows every byte: itself where it is UTF-8 without hidden characters, tabs, line
     feeds, quotes and backslashes, else C-quoted like Git with `core.quotePath` (git-config(1)).
@@ -435,6 +462,14 @@ def _check_normal_form(path: str, judge: _Judge) -> None:
 
 def _alias(component: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", component).casefold()).rstrip(" .")
+
+
+def _components(raw: bytes) -> list[str]:
+    """What the most careless file system takes the components for: backslashes part them too, what is ignorable is
+    gone, and so are streams (`.gitmodules:x`) and all that `_alias` takes away.
+    """
+    text = _IGNORABLE.sub("", raw.decode(errors="surrogateescape"))
+    return [_alias(part.split(":", 1)[0]) for part in re.split(r"[/\\]", text)]
 
 
 def _unescape(escape: re.Match[bytes]) -> bytes:

@@ -44,7 +44,8 @@ def _twin(
 
 def crossed(paths: Iterable[bytes]) -> Iterator[Note]:
     """New paths that cannot be together: one under the other, or twins."""
-    made = list(paths)
+    made = dict.fromkeys(paths)
+    known: dict[bytes, str] = {}
     keys: dict[str, bytes] = {}
     for path in made:
         parts = path.split(b"/")
@@ -53,8 +54,10 @@ def crossed(paths: Iterable[bytes]) -> Iterator[Note]:
             _note(Code.PATH_OCCUPIED, path, by="file", occupied=quote_path(one)) for one in above if one in made
         )
         for at in (*above, path):
-            if keys.setdefault(twin_key(at), at) != at:
-                yield _note(Code.PATH_REJECTED, path, rule="twin", twin=quote_path(keys[twin_key(at)]))
+            if at not in known:
+                known[at] = twin_key(at)
+            if (twin := keys.setdefault(known[at], at)) != at:
+                yield _note(Code.PATH_REJECTED, path, rule="twin", twin=quote_path(twin))
                 break
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from service.contract.hidden import find_hidden, mixed_scripts
-from service.contract.names import quote_path
+from service.contract.names import quote_path, sets_submodules
 from service.contract.plan import Note
 
 WORDS_PLACE = "//"
@@ -62,7 +62,8 @@ RUNS_OR_REDIRECTS = tuple(
     (kind, re.compile(f"(.*/)?({'|'.join(patterns)})".encode(), re.IGNORECASE | re.DOTALL))
     for kind, patterns in _RISKY.items()
 )
-"""Paths that some program runs, obeys or is redirected by, at any depth, in any letter case."""
+"""Paths that some program runs, obeys or is redirected by, at any depth, in any letter case; `.gitmodules` has more
+aliases than letter cases and is not among them."""
 
 _BASE64 = re.compile(rb"[A-Za-z0-9+/\s]{16,}={0,2}\s*")
 _MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"PK\x03\x04", b"\x1f\x8b", b"\x7fELF", b"RIFF", b"\0asm")
@@ -86,11 +87,16 @@ def line_ends_changed(old: bytes, new: bytes) -> int:
 
 def path_warnings(path: bytes) -> Iterator[Note]:
     """The path is one that some program runs, obeys or is redirected by; or its name hides something."""
-    shown = quote_path(path)
-    kind = next((kind for kind, pattern in RUNS_OR_REDIRECTS if pattern.fullmatch(path)), None)
+    yield from running_warnings(path)
+    yield from text_warnings(path.decode("utf-8", "replace"), "path", quote_path(path))
+
+
+def running_warnings(path: bytes) -> Iterator[Note]:
+    """The path is one that some program runs, obeys or is redirected by."""
+    listed = (kind for kind, pattern in RUNS_OR_REDIRECTS if pattern.fullmatch(path))
+    kind = "submodules" if sets_submodules(path) else next(listed, None)
     if kind:
-        yield Note(code="runs_or_redirects", at=shown, params={"kind": kind})
-    yield from text_warnings(path.decode("utf-8", "replace"), "path", shown)
+        yield Note(code="runs_or_redirects", at=quote_path(path), params={"kind": kind})
 
 
 def content_warnings(path: bytes, old: bytes, new: bytes) -> Iterator[Note]:

@@ -65,6 +65,7 @@ def test_a_headline_says_what_would_happen(params: dict[str, int], expected: str
             {"kind": "agent_instructions"},
             "Instructs agents. a is read by agents that work here, as orders.",
         ),
+        ("runs_or_redirects", {"kind": "submodules"}, "Redirects. a decides from where submodules are fetched."),
         ("binary_content", {"bytes": 12}, "Not text. a holds 12 bytes that cannot be shown as lines."),
         ("deletes_file", {}, "Deletes a. After this, what it holds is in the history only."),
     ],

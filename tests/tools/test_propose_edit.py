@@ -1,5 +1,6 @@
 """Search-and-replace edits: byte for byte, as often as they say, or not at all."""
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,9 @@ BASE: Mapping[str, File] = {
     "docs/one.md": ("100644", b"1\n"),
     "link": ("120000", b"run.sh"),
     "lib": ("160000", b"1" * 40),
+    **dict.fromkeys((".gitmodules", "sub/.GitModules", "GITMOD~1", "gi7eba~1", ".gitmodules "), ("100644", b"[a]\n")),
+    "CON": ("100644", b"1\n"),
+    "over.txt": ("100644", (b"a" * 999 + b"b") * 1_000),
 }
 
 
@@ -149,6 +153,27 @@ def test_every_edit_that_fails_is_told(bench: Bench) -> None:
 def test_what_is_no_file_is_not_edited(bench: Bench, path: str, code: Code, by: str | None) -> None:
     refusal = refused(bench, edit(path, "1", "2"))
     assert (refusal.code, refusal.details.get("by")) == (code, by)
+
+
+@pytest.mark.parametrize("path", [".gitmodules", "sub/.GitModules", "GITMOD~1", "gi7eba~1", ".gitmodules "])
+def test_what_passes_for_the_settings_of_submodules_is_not_edited(bench: Bench, path: str) -> None:
+    refusal = refused(bench, edit(path, "[a]", "url = --upload-pack=touch /tmp/x"))
+    assert (refusal.code, refusal.details["field"]) == (Code.PATH_REJECTED, "edits[0].path")
+
+
+def test_an_old_name_that_no_proposal_may_make_is_edited(bench: Bench) -> None:
+    assert list(landing(bench.plan(ask(bench, edit("CON", "1", "2"))))) == ["CON"]
+
+
+def test_as_many_edits_as_may_be_of_texts_that_overlap_do_not_take_long(bench: Bench) -> None:
+    before = time.process_time()
+    shorter = edit("over.txt", "a" * 15 + "b", "b", count=1_000)
+    assert landing(bench.plan(ask(bench, *[shorter] * EDITS_MOST)))["over.txt"][1] == sha256(
+        (b"a" * (999 - 15 * EDITS_MOST) + b"b") * 1_000
+    )
+    several = refused(bench, *[edit("over.txt", "a" * 99, "a", count=1_000)] * EDITS_MOST)
+    assert several.details["found"] == 10_000
+    assert time.process_time() - before < 30
 
 
 def test_another_blob_or_base_than_expected_is_refused(bench: Bench) -> None:

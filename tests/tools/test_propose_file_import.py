@@ -419,6 +419,24 @@ def test_a_path_that_something_runs_or_obeys_is_a_warning(repository: Path, path
     assert f"runs_or_redirects:{path}" in warnings(planned)
 
 
+@pytest.mark.parametrize("path", [".gitmodules", "sub/.GitModules", "GITMOD~1", ".git\u200cmodules"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        {"action": "update", "content": "[a]\n"},
+        {"action": "update", "mode": "100755"},
+        {"action": "delete"},
+        {"action": "rename"},
+        {"action": "upsert", "content": "[a]\n"},
+    ],
+)
+def test_what_passes_for_the_settings_of_submodules_is_not_touched(path: str, file: Json) -> None:
+    sent = {**file, "path": "x", "from_path": path} if file["action"] == "rename" else {**file, "path": path}
+    with pytest.raises(Refusal) as caught:
+        ask(sent)
+    assert caught.value.code is Code.PATH_REJECTED
+
+
 @pytest.mark.parametrize("content", ["data:image/png;base64,iVBORw0KGgo=", "iVBORw0KGgo=", "AAAA"])
 def test_text_where_a_picture_was_meant_is_a_warning(repository: Path, content: str) -> None:
     planned = plan(repository, ask({"path": "img/t.png", "content": content}))

@@ -4,6 +4,7 @@ import base64
 import quopri
 import random
 import subprocess
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from service.contract.mail import is_mail, read_mail
+from service.contract.mail import DEPTH_MOST, HEADER_BYTES, PARTS_MOST, is_mail, read_mail
+from service.contract.patches import patched_files
 from service.contract.plan import Outcome
 from service.kit.canonical import sha256
 from service.kit.errors import Code, Refusal
@@ -31,6 +33,7 @@ BASE: Mapping[str, File] = {
     "lib": ("160000", b"1" * 40),
     "caf\u00e9.txt": ("100644", b"a\n"),
     "win.txt": ("100644", b"x\r\ny\r\n"),
+    **dict.fromkeys((".gitmodules", "sub/.GitModules", "GITMOD~1", ".gitmodules "), ("100644", b"[a]\n")),
 }
 EDIT = (
     "diff --git a/app.py b/app.py\n--- a/app.py\n+++ b/app.py\n@@ -4,3 +4,3 @@\n line 4\n-line 5\n+line five\n line 6\n"
@@ -156,6 +159,20 @@ def test_a_path_that_no_proposal_may_make_is_not_made_by_a_patch_either(bench: B
         f"diff --git a/app.py b/{path}\nsimilarity index 100%\nrename from app.py\nrename to {path}\n",
     ):
         assert refused(bench, patch).code in {Code.PATH_REJECTED, Code.PATCH_REJECTED}
+
+
+@pytest.mark.parametrize("path", [".gitmodules", "sub/.GitModules", "GITMOD~1", ".gitmodules "])
+def test_what_passes_for_the_settings_of_submodules_is_not_changed_by_a_patch(bench: Bench, path: str) -> None:
+    names = f"--- a/{path}\t\n+++ b/{path}\t\n"
+    head = f"diff --git a/{path} b/{path}\n"
+    for patch in (
+        f"{head}{names}@@ -1 +1,2 @@\n [a]\n+url = ext::sh -c evil\n",
+        f"{head}deleted file mode 100644\n--- a/{path}\t\n+++ /dev/null\n@@ -1 +0,0 @@\n-[a]\n",
+        f"{head}old mode 100644\nnew mode 100755\n",
+        f"diff --git a/{path} b/x\nsimilarity index 100%\nrename from {path}\nrename to x\n",
+    ):
+        refusal = refused(bench, patch)
+        assert (refusal.code, refusal.details["field"]) == (Code.PATH_REJECTED, "patch")
 
 
 def test_a_symbolic_link_may_be_taken_away_and_a_submodule_may_not(bench: Bench) -> None:
@@ -311,6 +328,62 @@ def test_no_mail_however_it_is_damaged_ends_in_an_error_of_ours() -> None:
             )
         with suppress(Refusal):
             read_mail(bytes(mail))
+
+
+def parts(depth: int) -> str:
+    return "".join(f"Content-Type: multipart/mixed; boundary=x{at}\n\n--x{at}\n" for at in range(depth))
+
+
+def filled(start: str, more: str) -> str:
+    """As long as a patch may be."""
+    return start + more * ((PATCH_CHARACTERS - len(start)) // len(more))
+
+
+BASE64 = f"{HEAD}Content-Transfer-Encoding: base64\n"
+MIXED = f"{HEAD}Content-Type: multipart/mixed; boundary=x\n\n"
+TOO_MUCH = [
+    (filled(f'{HEAD}Content-Type: text/plain; a="', ";"), HEADER_BYTES),
+    (filled(f'{MIXED}--x\nContent-Type: text/plain; a="', ";"), HEADER_BYTES),
+    (filled(f"{HEAD}X: a\n", " a\n"), HEADER_BYTES),
+    (filled(f"{HEAD}Subject: ", "=?a?q?"), HEADER_BYTES),
+    (filled(MIXED, "--x\n\n"), PARTS_MOST),
+    (filled(f"{HEAD}{parts(900)}", "\n"), DEPTH_MOST),
+    (filled(f"{HEAD}Content-Type: message/rfc822\n\n", "Content-Type: message/rfc822\n\n"), DEPTH_MOST),
+    (filled(f"{BASE64}Content-Type: text/plain; charset=punycode\n\n", "YWJj"), None),
+    (filled(f"{BASE64}Content-Type: text/plain; charset=idna\n\n", "eG4t"), None),
+]
+JUST_ENOUGH = [
+    filled(f'{HEAD}Content-Type: multipart/mixed; a="{";" * 7_700}\n\n', "a\n"),
+    filled(f'{BASE64}Content-Type: text/plain; a="{";" * 7_600}\n\n', "YWFh\n"),
+    filled(f"{HEAD}{parts(3)}", "\n"),
+    filled(f"From: a\nSubject: {'=?utf-8?q?a?= ' * 550}\n\n", "x\n"),
+    filled(f"{HEAD}\nSubject: x\n", " a\n"),
+    filled(f"{HEAD}\n", "\r"),
+    filled(f"{HEAD}\ndiff --git a/", "b "),
+]
+
+
+@pytest.mark.parametrize(("mail", "limit"), TOO_MUCH, ids=range(len(TOO_MUCH)))
+def test_a_mail_that_would_take_long_to_read_is_refused_naming_the_limit(
+    bench: Bench, mail: str, limit: int | None
+) -> None:
+    refusal = bench.refused({"patch": mail, "message": "x"})
+    assert (refusal.code, refusal.details["field"]) == (Code.INVALID_ARGUMENT, "patch")
+    assert refusal.details.get("limit") == limit
+
+
+def test_no_mail_of_the_size_that_is_allowed_takes_long() -> None:
+    before = time.process_time()
+    for mail in (*(mail for mail, _ in TOO_MUCH), *JUST_ENOUGH):
+        with suppress(Refusal):
+            patched_files(read_mail(mail.encode()).patch)
+    assert time.process_time() - before < 30
+
+
+def test_a_mail_is_read_once_however_often_it_is_asked_for(bench: Bench) -> None:
+    request = bench.ask({"patch": MAIL})
+    assert request.sent() is request.sent()
+    assert request.sent().files is request.sent().files
 
 
 def test_a_mail_with_the_patch_attached_is_read(bench: Bench) -> None:

@@ -178,6 +178,7 @@ _RISKS: Final[Mapping[str, Maker]] = {
     "attributes": _warning("Redirects.", "@", " decides how Git reads, compares and merges files."),
     "agent_instructions": _warning("Instructs agents.", "@", " is read by agents that work here, as orders."),
     "codeowners": _warning("Redirects.", "@", " decides who is asked to review."),
+    "submodules": _warning("Redirects.", "@", " decides from where submodules are fetched."),
 }
 
 
@@ -206,6 +207,7 @@ _BRIEF_RISKS: Final = {
     "attributes": "changes how Git reads files",
     "agent_instructions": "instructs agents",
     "codeowners": "changes who reviews",
+    "submodules": "changes where submodules come from",
 }
 
 # Of operations that hold others -----------------------------------------------------------------------------------

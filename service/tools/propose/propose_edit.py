@@ -2,8 +2,8 @@
 
 The owner sees: every file that changes with its whole diff, and what hides in it.
 The writer does: builds one commit on the pinned tip and moves the branch to it.
-Refused when: a file is not there or is no file, a search text does not occur exactly as often as the edit says, or
-nothing would change.
+Refused when: a file is not there, is no file or sets up submodules, a search text does not occur exactly as often as
+the edit says, or nothing would change.
 
 Search and replacement are taken as UTF-8 and looked up byte for byte, from the first byte on and never overlapping:
 `aa` occurs once in `aaa`, at its beginning. What lies between occurrences is kept as it is, line ends and bytes that
@@ -24,7 +24,7 @@ from service.contract.changes import (
     one_commit_card,
 )
 from service.contract.data import Entry, Oid
-from service.contract.names import check_oid, check_read_path, quote_path
+from service.contract.names import check_changed_path, check_oid, check_read_path, quote_path
 from service.contract.operation import Example, Made, Request, Toolset
 from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Outcome, Plan, ReviewCard, Value, Wish
 from service.contract.refs import Branch, ExpectedOid, Message, branch_ref, tip_need, tip_of
@@ -192,7 +192,7 @@ def _read(edit: Edit, index: int) -> _Wish:
     expected = edit.expected_blob_oid
     return _Wish(
         at=at,
-        path=check_read_path(edit.path, f"{at}.path"),
+        path=check_changed_path(check_read_path(edit.path, f"{at}.path"), f"{at}.path"),
         search=edit.search.encode(),
         replace=edit.replace.encode(),
         count=edit.count,

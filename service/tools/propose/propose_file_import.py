@@ -23,6 +23,7 @@ from service.contract.changes import (
 )
 from service.contract.data import NULL, Entry, Oid
 from service.contract.names import (
+    check_changed_path,
     check_message,
     check_mode,
     check_new_branch,
@@ -240,18 +241,22 @@ def _read(change: FileChange, at: str) -> _Wish:
             raise _bad(f"{at}.{name}", f"{change.action} {word} {name}.")
     if change.action == "update" and change.content is None and change.mode is None:
         raise _bad(f"{at}.content", "update needs content or mode.")
-    judge = check_new_path if change.action in MAKES_PATH else check_read_path
+    judge = check_new_path if change.action in MAKES_PATH else _changed_path
     return _Wish(
         at=at,
         action=change.action,
         path=judge(change.path, f"{at}.path"),
-        source=None if change.from_path is None else check_read_path(change.from_path, f"{at}.from_path"),
+        source=None if change.from_path is None else _changed_path(change.from_path, f"{at}.from_path"),
         content=None if change.content is None else _decoded(change, at),
         mode=None if change.mode is None else check_mode(change.mode, f"{at}.mode"),
         expected=None
         if change.expected_blob_oid is None
         else check_oid(change.expected_blob_oid, f"{at}.expected_blob_oid"),
     )
+
+
+def _changed_path(path: str, field: str) -> bytes:
+    return check_changed_path(check_read_path(path, field), field)
 
 
 def _decoded(change: FileChange, at: str) -> bytes:

@@ -4,14 +4,15 @@ The owner sees: every file that changes as the patch was applied, with its whole
 and what hides in it.
 The writer does: builds one commit on the pinned tip and moves the branch to it.
 Refused when: stock `git apply` would refuse it (every line of context must be as the patch has it, though not at the
-same place), a new path is one that no careful file system would take, a symbolic link or a submodule would be made or
-changed, or nothing would change.
+same place), a new path is one that no careful file system would take, a symbolic link, a submodule or a file that sets
+up submodules would be made or changed, or nothing would change.
 
 The author is the connection, whatever a mail says. Without a message a mail's own is taken.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import Field, model_validator
@@ -24,7 +25,7 @@ from service.contract.changes import (
 )
 from service.contract.data import Change, Oid
 from service.contract.mail import is_mail, read_mail
-from service.contract.names import MESSAGE_CHARACTERS, check_message, check_new_path, quote_path
+from service.contract.names import MESSAGE_CHARACTERS, check_changed_path, check_message, check_new_path, quote_path
 from service.contract.operation import Example, Made, Request, Toolset
 from service.contract.patches import PatchedFile, patched_files
 from service.contract.placing import crossed, obstacle
@@ -74,11 +75,7 @@ class Patch(Request):
 
     def sent(self) -> "_Sent":
         """What arrived: the diff as bytes, and the message of the mail that it came in."""
-        raw = self.patch.encode()
-        if not is_mail(raw):
-            return _Sent(raw, None)
-        mail = read_mail(raw)
-        return _Sent(mail.patch, mail.message)
+        return _sent(self.patch)
 
 
 @dataclass(frozen=True)
@@ -88,9 +85,18 @@ class _Sent:
     diff: bytes
     message: str | None
 
-    @property
+    @cached_property
     def files(self) -> tuple[PatchedFile, ...]:
         return patched_files(self.diff)
+
+
+@lru_cache(maxsize=4)  # a request is asked several times, and each answer costs the reading of a whole mail
+def _sent(patch: str) -> _Sent:
+    raw = patch.encode()
+    if not is_mail(raw):
+        return _Sent(raw, None)
+    mail = read_mail(raw)
+    return _Sent(mail.patch, mail.message)
 
 
 class ApplyPatch:
@@ -165,11 +171,10 @@ def _blockers(store: Store, tree: Oid, changes: tuple[Change, ...]) -> Iterator[
     for change in changes:
         if (why := _special(change)) is not None:
             yield Note(code=Code.PATCH_REJECTED.value.name, at=quote_path(change.path), params={"why": why})
-    for path in made:
-        note = _bad_path(path) or obstacle(store, tree, path, gone)
-        if note is not None:
-            yield note.model_copy(update={"params": {"field": "patch", **note.params}})
-    for note in crossed(made):
+    bad = {change.path: note for change in changes if (note := _bad_path(change)) is not None}
+    good = [path for path in made if path not in bad]  # what is compared is short
+    placed = (obstacle(store, tree, path, gone) for path in good)
+    for note in (*bad.values(), *filter(None, placed), *crossed(good)):
         yield note.model_copy(update={"params": {"field": "patch", **note.params}})
 
 
@@ -181,12 +186,15 @@ def _special(change: Change) -> str | None:
     return "symlink" if SYMLINK in modes and change.new is not None else None
 
 
-def _bad_path(path: bytes) -> Note | None:
-    """Why a path cannot come to be, whatever the tree holds."""
+def _bad_path(change: Change) -> Note | None:
+    """Why a path cannot come to be, or change, whatever the tree holds."""
     try:
-        check_new_path(path.decode("utf-8", "surrogateescape"), "patch")
+        if change.old is None:
+            check_new_path(change.path.decode("utf-8", "surrogateescape"), "patch")
+        else:
+            check_changed_path(change.path, "patch")
     except Refusal as refusal:
-        return Note(code=refusal.code.value.name, at=quote_path(path), params=refusal.details)
+        return Note(code=refusal.code.value.name, at=quote_path(change.path), params=refusal.details)
     return None
 
 
