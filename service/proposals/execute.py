@@ -302,8 +302,8 @@ class Execute:
         """
         async with self.store.bound(job.tenant) as tx:
             approved = await tx.approved(job.proposal)
-        if approved is None:  # it came to its end, or was given back, since it was claimed
-            return False
+        if approved is None:  # it came to its end since it was claimed
+            return True
         marker = job.git.read_ref(marker_ref(job.proposal))
         sealed = _seal(job, approved, load_plan(approved.proposal.plan), None)
         if marker == sealed.marker[1]:

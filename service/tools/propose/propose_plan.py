@@ -221,11 +221,12 @@ class PlanSteps:
 
     def undo(self, outcome: Outcome) -> Wish | None:
         """Revert where all steps only committed on one branch, so that what others commit on it later stays."""
-        if len(outcome.moves) > 1 or not 0 < len(outcome.commits) <= COMMITS_MOST:
+        move = outcome.moves[0]
+        if len(outcome.moves) > 1 or move.old == NULL or len(outcome.commits) > COMMITS_MOST:
             return restore_of(outcome)
-        wish = revert_of(outcome, short_name(outcome.moves[0].ref))
+        wish = revert_of(outcome, short_name(move.ref))
         tasks = self._tasks(PlanRequest.model_validate_json(json.dumps(outcome.request)))
-        return wish if all(_reverts(task, outcome) for task in tasks) else restore_of(outcome)
+        return wish if wish and all(_reverts(task, outcome) for task in tasks) else restore_of(outcome)
 
     def examples(self) -> tuple[Example[PlanRequest], ...]:
         return EXAMPLES
