@@ -13,6 +13,7 @@ branch_labels = None
 depends_on = None
 
 MINE = "tenant = nullif(current_setting('app.tenant', true), '')::uuid"
+WALLED = ('intent', 'decision', 'staging', 'proposal')
 QUEUE = 'work_queue_kind_check'
 RIGHTS = {
     "placet_app": {"restore_point": "SELECT", "conflict": "SELECT, INSERT, DELETE"},
@@ -25,11 +26,15 @@ def upgrade() -> None:
     op.alter_column('proposal', 'connection', nullable=True)
     op.add_column('proposal', sa.Column('person', sa.Uuid(), nullable=True))
     op.add_column('proposal', sa.Column('group_id', sa.Text(), nullable=True))
+    op.add_column('proposal', sa.Column('undoes', sa.Uuid(), nullable=True))
     op.create_foreign_key(op.f('proposal_person_fkey'), 'proposal', 'person', ['person'], ['id'])
+    op.create_foreign_key(op.f('proposal_tenant_undoes_fkey'), 'proposal', 'proposal', ['tenant', 'undoes'], ['tenant', 'id'])
     op.create_check_constraint(op.f('proposal_proposer_check'), 'proposal', "(connection IS NULL) <> (person IS NULL)")
     op.create_unique_constraint(op.f('proposal_tenant_person_key_key'), 'proposal', ['tenant', 'person', 'key'])
     op.create_index('proposal_group_idx', 'proposal', ['tenant', 'connection', 'group_id'],
         postgresql_where=sa.text("group_id IS NOT NULL"))
+    op.create_index('proposal_undoes_idx', 'proposal', ['tenant', 'undoes'], unique=True,
+        postgresql_where=sa.text("state IN ('pending', 'approved', 'executing')"))
     op.create_table('restore_point',
     sa.Column('tenant', sa.Uuid(), nullable=False),
     sa.Column('id', sa.Uuid(), nullable=False),
@@ -64,7 +69,7 @@ def upgrade() -> None:
     sa.PrimaryKeyConstraint('tenant', 'id', name=op.f('conflict_pkey')),
     info={'tenant': True}
     )
-    op.create_index(op.f('conflict_tenant_connection_made_at_idx'), 'conflict', ['tenant', 'connection', 'made_at'])
+    op.create_index(op.f('conflict_tenant_made_at_idx'), 'conflict', ['tenant', 'made_at'])
     for table in ('restore_point', 'conflict'):
         op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
         op.execute(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
@@ -83,11 +88,18 @@ def downgrade() -> None:
     op.create_check_constraint(op.f(QUEUE), 'work_queue', "kind IN ('execute', 'expire', 'maintain')")
     op.drop_table('conflict')
     op.drop_table('restore_point')
+    for table in WALLED:  # no tenant is bound here, and the walls would hide every row from the owner as well
+        op.execute(f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY")
     for table in ('intent', 'decision', 'staging'):
         op.execute(f"DELETE FROM {table} USING proposal WHERE proposal.tenant = {table}.tenant "
                    f"AND proposal.id = {table}.proposal AND proposal.connection IS NULL")
     op.execute("DELETE FROM work_queue USING proposal WHERE proposal.id = work_queue.subject AND proposal.connection IS NULL")
     op.execute("DELETE FROM proposal WHERE connection IS NULL")
+    for table in WALLED:
+        op.execute(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
+    op.drop_index('proposal_undoes_idx', table_name='proposal')
+    op.drop_constraint(op.f('proposal_tenant_undoes_fkey'), 'proposal', type_='foreignkey')
+    op.drop_column('proposal', 'undoes')
     op.drop_index('proposal_group_idx', table_name='proposal')
     op.drop_constraint(op.f('proposal_tenant_person_key_key'), 'proposal', type_='unique')
     op.drop_constraint(op.f('proposal_proposer_check'), 'proposal', type_='check')

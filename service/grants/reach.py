@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Select, select
+from sqlalchemy import ColumnElement, Row, Select, Table, select
 
 from service.contract.ports import RepositoryFacts, Snapshot
 from service.grants.tables import connection, connection_repository, membership, project, tenant
@@ -45,34 +45,42 @@ class ReachedRepositories:
         return GitSnapshot(place.path)
 
     def _reached(self) -> Select[Any]:
-        same = repository.c.tenant
-        return (
-            select(repository, project.c.name.label("project_name"))
-            .join(
-                connection_repository,
-                (connection_repository.c.tenant == same) & (connection_repository.c.repository == repository.c.id),
-            )
-            .join(
-                connection,
-                (connection.c.tenant == same) & (connection.c.id == connection_repository.c.connection),
-            )
-            .join(project, (project.c.tenant == same) & (project.c.id == repository.c.project))
-            .join(tenant, tenant.c.id == same)
-            .join(
-                membership,
-                (membership.c.tenant == same)
-                & (membership.c.project == project.c.id)
-                & (membership.c.person == connection.c.granted_by),
-            )
-            .where(connection.c.id == self.actor.id)
-            .where(*(table.c.state == "live" for table in (tenant, project, repository, connection, membership)))
-        )
+        return reached_repositories(self.actor, repository, project.c.name.label("project_name"))
 
     async def _row(self, tx: Bound, repository_id: str) -> Row[Any]:
         row = (await tx.execute(self._reached().where(repository.c.id == _uuid(repository_id)))).one_or_none()
         if row is None:
             raise Refusal(Code.NOT_FOUND, "There is no such repository.")
         return row
+
+
+def reached_repositories(actor: Actor, *columns: Table | ColumnElement[Any]) -> Select[Any]:
+    """The ids of the repositories that a connection reaches now, or other columns of them: whatever it reads of a
+    repository, it reads while this gives it.
+    """
+    same = repository.c.tenant
+    return (
+        select(*(columns or (repository.c.id,)))
+        .select_from(repository)
+        .join(
+            connection_repository,
+            (connection_repository.c.tenant == same) & (connection_repository.c.repository == repository.c.id),
+        )
+        .join(
+            connection,
+            (connection.c.tenant == same) & (connection.c.id == connection_repository.c.connection),
+        )
+        .join(project, (project.c.tenant == same) & (project.c.id == repository.c.project))
+        .join(tenant, tenant.c.id == same)
+        .join(
+            membership,
+            (membership.c.tenant == same)
+            & (membership.c.project == project.c.id)
+            & (membership.c.person == connection.c.granted_by),
+        )
+        .where(connection.c.id == actor.id)
+        .where(*(table.c.state == "live" for table in (tenant, project, repository, connection, membership)))
+    )
 
 
 def _facts(row: Row[Any]) -> RepositoryFacts:

@@ -7,12 +7,12 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from pydantic import TypeAdapter
-from sqlalchemy import delete, func, insert, or_, select
+from sqlalchemy import and_, delete, func, insert, or_, select
 
 from service.contract.changes import content_of
 from service.contract.plan import Conflict
 from service.contract.ports import KeptConflict
-from service.grants.tables import connection_repository
+from service.grants.reach import reached_repositories
 from service.kit.actor import Actor
 from service.kit.canonical import canonical
 from service.kit.database import Bound, Database
@@ -32,11 +32,11 @@ CONFLICTS = TypeAdapter(tuple[Conflict, ...])
 
 
 async def keep_conflict(tx: Bound, what: Submission, conflicted: Conflicted) -> Refusal:
-    """Keep it, and give the refusal that names it."""
+    """Keep it, and give the refusal that names it. Whosever day is over goes with it."""
     own, mine = uuid4(), what.mine(conflict)
     newest = select(conflict.c.id).where(mine).order_by(conflict.c.made_at.desc()).limit(KEPT_MOST - 1)
     old = conflict.c.made_at < func.clock_timestamp() - KEPT
-    await tx.execute(delete(conflict).where(mine, or_(old, conflict.c.id.not_in(newest))))
+    await tx.execute(delete(conflict).where(or_(old, and_(mine, conflict.c.id.not_in(newest)))))
     await tx.execute(
         insert(conflict).values(
             tenant=tx.tenant,
@@ -63,11 +63,10 @@ class OwnConflicts:
 
     async def read(self, conflict_id: str) -> KeptConflict:
         """One of them, while its repository is reached and the day is not over."""
-        granted = select(connection_repository.c.repository).where(connection_repository.c.connection == self.actor.id)
         statement = select(conflict).where(
             conflict.c.id == _uuid(conflict_id),
             conflict.c.connection == self.actor.id,
-            conflict.c.repository.in_(granted),
+            conflict.c.repository.in_(reached_repositories(self.actor)),
             conflict.c.made_at > func.clock_timestamp() - KEPT,
         )
         async with self.database.bound(self.actor.tenant) as tx:

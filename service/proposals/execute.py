@@ -18,13 +18,13 @@ from uuid import UUID
 
 from service.contract.answers import State
 from service.contract.data import NULL, Json, Oid
-from service.contract.plan import Manifest, Plan
+from service.contract.plan import Manifest, MoveRef, Plan
 from service.kit.actor import system
 from service.kit.errors import Code, Refusal
 from service.kit.sealed import Sealer
 from service.proposals.decide import stale_outcome, wanted
 from service.proposals.planning import broken_pin, load_manifests, load_pins, load_plan
-from service.proposals.ports import Cause, Change, Store, Tx
+from service.proposals.ports import Approved, Cause, Change, Store, Tx
 from service.proposals.push import push_cause, record_push
 from service.proposals.states import LostRace, move
 from service.repositories.lease import LeaseBusy
@@ -37,6 +37,7 @@ from service.writer.ports import Lease, Repository
 from service.writer.provenance import Trailers, committer_email
 from service.writer.push import Journal, finish, read_journal
 from service.writer.reconcile import STRANGERS, Fate, reconcile
+from service.writer.signature import Sign
 from service.writer.write import ManifestDiffers, Step, write
 
 log = logging.getLogger("placet.writer")
@@ -296,16 +297,27 @@ class Execute:
         return await self.store.repeat(job.tenant, work)
 
     async def _adopt(self, job: _Job) -> bool:
-        """A marker without an intent: the database was restored to before it. Believe a commit that says so itself."""
-        commit = job.git.read_ref(marker_ref(job.proposal))
+        """A marker without an intent: the database was restored to before it. Believe a commit or a tag that says so
+        itself, and refs that only this execution leaves as they are.
+        """
         async with self.store.bound(job.tenant) as tx:
-            stored = await tx.find(job.proposal)
-        lines = job.git.message(commit).splitlines()
-        digest = stored.digest if stored else ""
-        if not {f"Proposal: {job.proposal}".encode(), f"Reviewed-digest: {digest}".encode()} <= set(lines):
-            await self._alarm(job, "the marker's commit does not speak of this proposal")
+            approved = await tx.approved(job.proposal)
+        if approved is None:  # it came to its end since it was claimed
             return True
-        return await self._end(job, "approved", "executed", {"code": "executed", "commit": commit, "marker": commit})
+        marker = job.git.read_ref(marker_ref(job.proposal))
+        sealed = _seal(job, approved, load_plan(approved.proposal.plan), None)
+        if marker == sealed.marker[1]:
+            kept = all(job.git.read_ref(one.ref) == one.new for one in sealed.moves if one not in sealed.effects)
+            if _speaks(job, marker, approved) or (kept and all(_went(job.git, one) for one in sealed.effects)):
+                found = sealed if kept else Intent(sealed.commits, sealed.effects, sealed.marker)
+                await self._landed(job, "approved", found, recovered=True)
+                return True
+        elif _speaks(job, marker, approved):  # signed: which ids the other objects have, only the intent said
+            return await self._end(
+                job, "approved", "executed", {"code": "executed", "commit": marker, "marker": marker}
+            )
+        await self._alarm(job, "neither the marker nor the refs speak of this proposal")
+        return True
 
     async def _intend(self, tx: Tx, job: _Job) -> _Ready | None:
         approved = await tx.approved(job.proposal)
@@ -329,8 +341,7 @@ class Execute:
         if broken:
             await self._close(tx, job, "approved", "stale", stale_outcome(*broken))
             return None
-        trailers = Trailers(job.proposal, committer_email(approved.committer), stored.connection, stored.digest)
-        sealed = seal(plan, approved.committer, trailers, signer)
+        sealed = _seal(job, approved, plan, signer)
         await tx.store_intent(job.proposal, job.place.epoch, sealed, signer.id if signer else None)
         if signer is not None:
             key = {"signing_key": str(signer.id), "fingerprint": signer.fingerprint}
@@ -371,6 +382,25 @@ class Execute:
         async with self.store.bound(job.tenant) as tx:
             await tx.postpone(job.proposal, ALARM_SECONDS)
             tx.append(system(job.tenant), "writer.alarm", str(job.proposal), why=why)
+
+
+def _seal(job: _Job, approved: Approved, plan: Plan, sign: Sign | None) -> Intent:
+    """The intent of an approved proposal: all of it but a signature is fixed by the decision."""
+    stored = approved.proposal
+    trailers = Trailers(job.proposal, committer_email(approved.committer), stored.connection, stored.digest)
+    return seal(plan, approved.committer, trailers, sign)
+
+
+def _speaks(job: _Job, oid: Oid, approved: Approved) -> bool:
+    """Whether a commit or a tag says that it is of this proposal, as it was reviewed."""
+    said = {f"Proposal: {job.proposal}".encode(), f"Reviewed-digest: {approved.proposal.digest}".encode()}
+    return said <= set(job.git.message(oid).splitlines())
+
+
+def _went(git: Repository, move: MoveRef) -> bool:
+    """Whether a ref is where a move leads, or has gone on from there."""
+    head = git.read_ref(move.ref)
+    return head == move.new or (NULL not in (head, move.new) and git.contains(head, move.new) and head != move.old)
 
 
 def _executed(what: Intent, *, recovered: bool) -> Json:

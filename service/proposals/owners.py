@@ -29,7 +29,7 @@ from service.proposals.others import overlap
 from service.proposals.planning import holds, load_card, load_manifests, load_pins, load_plan, read_fact
 from service.proposals.states import read_outcome
 from service.proposals.tables import decision, proposal, staging
-from service.proposals.undo import Undo, may_undo
+from service.proposals.undo import Undo
 from service.proposals.view import (
     SHOWN,
     AroundLine,
@@ -125,8 +125,9 @@ class OwnerDesk:
             waiting = (await _counts(tx, actor))["waiting"]
             now = await _now(tx)
             hindrance = await _hindrance(tx, row)
+            may_undo = role in DECIDERS and await self.undoing.offers(tx, row)
         card = await asyncio.to_thread(_card, actor, row, place.path, objects, said, others, role, waiting, now)
-        return replace(card, hindrance=hindrance)
+        return replace(card, hindrance=hindrance, may_undo=may_undo)
 
     async def decide(self, who: Decider, proposal_id: UUID, said: Verdicts) -> DecisionResult:
         """See `proposals/decide`."""
@@ -366,7 +367,6 @@ def _card(
         waiting=waiting,
         refs=tuple(effect.ref for effect in plan.effects),
         by_owner=row.person is not None,
-        may_undo=role in DECIDERS and may_undo(row),
     )
 
 

@@ -179,8 +179,13 @@ class Tx(Protocol):
     async def keep(self, proposal_id: UUID, repository_id: UUID, moves: Sequence[MoveRef]) -> None:
         """Store that an execution kept what these refs were, and have it dropped when the tenant's time is over."""
 
-    async def dropped(self, restore_point_id: UUID) -> None:
-        """Store that what a restore point kept is gone."""
+    async def time_left(self, restore_point_id: UUID) -> float | None:
+        """The seconds until a restore point's time is over, by the database's clock; None where it was dropped, or
+        where there never was one.
+        """
+
+    async def dropped(self, restore_point_id: UUID) -> bool:
+        """Store that what a restore point kept is gone; False where that is stored already."""
 
     async def recorded(self, cause: Cause, moves: Sequence[MoveRef]) -> bool:
         """Whether these moves are stored."""

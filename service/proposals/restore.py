@@ -16,16 +16,17 @@ from service.contract.data import NULL
 from service.contract.plan import MoveRef
 from service.contract.ports import RestorePoint
 from service.contract.undoing import RESTORE_POINTS
-from service.grants.tables import connection_repository
+from service.grants.reach import reached_repositories
 from service.kit.actor import Actor, system
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
-from service.proposals.ports import Kind, Store
+from service.proposals.ports import Kind, Store, Tx
 from service.proposals.push import record_push
 from service.proposals.tables import proposal, restore_point
 from service.repositories.lease import LeaseBusy
 from service.repositories.placement import Place
 from service.repositories.refs import LockHeld, RefMoved
+from service.repositories.tables import repository
 from service.writer.ports import Lease, Repository
 from service.writer.push import Journal, push
 from service.writer.write import Step
@@ -63,18 +64,18 @@ class ReachedRestorePoints:
             return _point(await self._row(tx, restore_point_id))
 
     def _reached(self) -> Select[Any]:
-        granted = select(connection_repository.c.repository).where(connection_repository.c.connection == self.actor.id)
         executed = (proposal.c.tenant == restore_point.c.tenant) & (proposal.c.id == restore_point.c.id)
         return (
             select(restore_point, proposal.c.kind)
             .join(proposal, executed)
-            .where(restore_point.c.dropped_at.is_(None), restore_point.c.repository.in_(granted))
+            .where(
+                restore_point.c.dropped_at.is_(None), restore_point.c.repository.in_(reached_repositories(self.actor))
+            )
         )
 
     async def _check_reach(self, tx: Bound, repository_id: str) -> None:
-        mine = connection_repository.c.connection == self.actor.id
-        this = connection_repository.c.repository == _uuid(repository_id, "repository")
-        if await tx.scalar(select(connection_repository.c.repository).where(mine, this)) is None:
+        this = repository.c.id == _uuid(repository_id, "repository")
+        if await tx.scalar(reached_repositories(self.actor).where(this)) is None:
             raise _unknown("repository")
 
     async def _row(self, tx: Bound, restore_point_id: str) -> Row[Any]:
@@ -102,9 +103,14 @@ class Drop:
     step: Step
 
     async def __call__(self, tenant: UUID, restore_point_id: UUID, repository_id: UUID) -> bool:
-        """Drop one restore point. False: not now, ask again."""
+        """Drop one restore point whose time is over. False: not now, ask again."""
         try:
             async with self.store.bound(tenant) as tx:
+                left = await self._left(tx, restore_point_id)
+                if left is None:
+                    return True
+                if left > 0:
+                    return False
                 place = await tx.place(repository_id)
             await self._drop(tenant, restore_point_id, repository_id, place)
         except (LeaseBusy, LockHeld):
@@ -118,10 +124,25 @@ class Drop:
             if refusal.code is not Code.NOT_FOUND:  # a repository that is gone keeps nothing
                 raise
         async with self.store.bound(tenant) as tx:
-            await tx.dropped(restore_point_id)
             await tx.forget(restore_point_id, KIND)
-            tx.append(system(tenant), "restore_point.dropped", str(restore_point_id), repository=str(repository_id))
+            if await tx.dropped(restore_point_id):
+                details = {"repository": str(repository_id)}
+                tx.append(system(tenant), "restore_point.dropped", str(restore_point_id), **details)
         return True
+
+    async def _left(self, tx: Tx, restore_point_id: UUID) -> float | None:
+        """The seconds that a restore point has left, when it is asked again; None where there is none to be dropped.
+
+        Anybody may have queued this. The queue's row is held before anything is looked up, so that an execution that
+        keeps a restore point meanwhile queues its own after this.
+        """
+        await tx.postpone(restore_point_id, LATER_SECONDS, KIND)
+        left = await tx.time_left(restore_point_id)
+        if left is None:
+            await tx.forget(restore_point_id, KIND)
+        elif left > 0:
+            await tx.postpone(restore_point_id, left, KIND)
+        return left
 
     async def _drop(self, tenant: UUID, restore_point_id: UUID, repository_id: UUID, place: Place) -> None:
         async with self.lease(tenant, repository_id, place) as lease:

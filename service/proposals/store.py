@@ -77,6 +77,7 @@ _WORK = (
 _RECORD = insert(decision)
 _RECORD_MOVE = insert(ref_move).on_conflict_do_nothing()
 _QUEUE = insert(work_queue).returning(func.pg_notify(WORK, bindparam("told", type_=Text)))
+_QUEUE_KEY = ["kind", "tenant", "subject"]
 _FORGET = delete(work_queue).where(
     work_queue.c.kind == func.any(bindparam("kinds", type_=ARRAY(Text))),
     work_queue.c.tenant == bindparam("of"),
@@ -267,11 +268,20 @@ class ProposalTx:
         )
         if (expires_at := kept.scalar_one_or_none()) is not None:
             row = {"kind": "drop", "tenant": self.tenant, "subject": proposal_id, "repository": repository_id}
-            await self.bound.execute(insert(work_queue).values(**row, due=expires_at).on_conflict_do_nothing())
+            queued = insert(work_queue).values(**row, due=expires_at)
+            in_time = queued.on_conflict_do_update(index_elements=_QUEUE_KEY, set_={"due": queued.excluded.due})
+            await self.bound.execute(in_time)  # whoever had queued it before then was early
 
-    async def dropped(self, restore_point_id: UUID) -> None:
-        gone = update(restore_point).where(restore_point.c.id == restore_point_id)
-        await self.bound.execute(gone.values(dropped_at=func.clock_timestamp()))
+    async def time_left(self, restore_point_id: UUID) -> float | None:
+        left = func.extract("epoch", restore_point.c.expires_at - func.clock_timestamp())
+        kept = (restore_point.c.id == restore_point_id) & restore_point.c.dropped_at.is_(None)
+        found = await self.bound.scalar(select(left).where(kept))
+        return None if found is None else float(found)
+
+    async def dropped(self, restore_point_id: UUID) -> bool:
+        kept = (restore_point.c.id == restore_point_id) & restore_point.c.dropped_at.is_(None)
+        gone = await self.bound.execute(update(restore_point).where(kept).values(dropped_at=func.clock_timestamp()))
+        return bool(gone.rowcount)
 
     async def recorded(self, cause: Cause, moves: Sequence[MoveRef]) -> bool:
         ids = [uuid5(cause.id, one.ref) for one in moves]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import ColumnElement, Table
 
@@ -19,6 +20,7 @@ class Submission:
     Attributes:
         proposer: whose proposal it is.
         author: an owner's name and address, as Git writes them; empty for a connection, which has its own.
+        undoes: the proposal whose execution it takes back.
     """
 
     operation: Operation[Any]
@@ -27,6 +29,7 @@ class Submission:
     sent: Json
     proposer: Proposer
     author: bytes = b""
+    undoes: UUID | None = None
 
     @property
     def body_hash(self) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -9,7 +10,7 @@ from sqlalchemy import Row, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from service.grants.policy import Wanted
-from service.grants.standing import Proposer, Standing, stand
+from service.grants.standing import Standing, stand
 from service.grants.tables import connection
 from service.kit.actor import Actor
 from service.kit.canonical import canonical
@@ -21,6 +22,7 @@ from service.proposals.planners import Planners
 from service.proposals.planning import Conflicted, Planned
 from service.proposals.submission import Submission
 from service.proposals.tables import proposal, staging, work_queue
+from service.proposals.undone import undo_of
 from service.repositories.placement import Storage
 from service.writer.provenance import author_line
 
@@ -61,9 +63,8 @@ class Submit:
         try:
             planned = await self.planners.plan(place, what, proposal_id, self._author(what, standing))
         except Conflicted as conflicted:
-            async with self.database.bound(actor.tenant) as tx:
-                refusal = await keep_conflict(tx, what, conflicted)
-            raise refusal from None
+            kept = partial(keep_conflict, what=what, conflicted=conflicted)
+            raise await self.database.repeat(actor.tenant, kept) from None
         return await self.database.repeat(
             actor.tenant, lambda tx: _store(tx, actor, what, proposal_id, planned, repository_id)
         )
@@ -101,8 +102,10 @@ async def _store(
     tx: Bound, actor: Actor, what: Submission, proposal_id: UUID, planned: Planned, repository_id: UUID
 ) -> tuple[UUID, bool]:
     """Insert, or find who was quicker. The proposer's row is held, so the count of waiting proposals is exact."""
-    await _hold(tx, what.proposer)
+    await _hold(tx, what)
     if earlier := await _earlier(tx, what):  # a statement of its own: FACTS, PostgreSQL
+        return earlier, True
+    if what.undoes and (earlier := await undo_of(tx, what.undoes)):
         return earlier, True
     standing = await stand(tx, what.proposer, repository_id)
     standing.check(Wanted(planned.kinds, planned.refs, planned.paths))
@@ -117,6 +120,7 @@ async def _store(
             connection=what.proposer.connection,
             person=what.proposer.person,
             group_id=what.group_id,
+            undoes=what.undoes,
             key=what.key,
             body_hash=what.body_hash,
             kind=what.operation.kind,
@@ -142,8 +146,11 @@ async def _store(
     return proposal_id, False
 
 
-async def _hold(tx: Bound, proposer: Proposer) -> None:
-    """Let no other proposal of the same proposer be stored meanwhile."""
+async def _hold(tx: Bound, what: Submission) -> None:
+    """Let no other proposal of the same proposer be stored meanwhile, and no other that undoes the same."""
+    proposer = what.proposer
+    if what.undoes:
+        await tx.execute(select(func.pg_advisory_xact_lock(what.undoes.int & _LOCK_MASK)))
     if proposer.kind == "agent":
         await tx.execute(select(connection.c.id).where(connection.c.id == proposer.id).with_for_update(key_share=True))
     else:  # the web may not lock a person

@@ -23,7 +23,9 @@ from service.kit.database import directory_table, tenant_table, within
 
 NOW = text("clock_timestamp()")
 ONE_PROPOSER = "(connection IS NULL) <> (person IS NULL)"
-_STATE_LIST = ", ".join(f"'{state}'" for state in get_args(State))
+LIVE: tuple[State, ...] = ("pending", "approved", "executing")
+"""The states of a proposal that is not at its end."""
+_STATE_LIST, _LIVE_LIST = (", ".join(f"'{state}'" for state in states) for states in (get_args(State), LIVE))
 
 proposal = tenant_table(
     "proposal",
@@ -32,6 +34,7 @@ proposal = tenant_table(
     Column("connection", Uuid, nullable=True),  # who proposed it: a connection, or a person
     Column("person", Uuid, ForeignKey("person.id"), nullable=True),
     Column("group_id", Text, nullable=True),
+    Column("undoes", Uuid, nullable=True),  # the proposal whose execution it takes back
     Column("key", Text, nullable=False),
     Column("body_hash", Text, nullable=False),
     Column("kind", Text, nullable=False),
@@ -53,8 +56,10 @@ proposal = tenant_table(
     UniqueConstraint("tenant", "connection", "key"),
     UniqueConstraint("tenant", "person", "key"),
     Index("proposal_group_idx", "tenant", "connection", "group_id", postgresql_where=text("group_id IS NOT NULL")),
+    Index("proposal_undoes_idx", "tenant", "undoes", unique=True, postgresql_where=text(f"state IN ({_LIVE_LIST})")),
     Index(None, "tenant", "repository", "created_at"),
     Index("proposal_pending_idx", "tenant", "connection", postgresql_where=text("state = 'pending'")),
+    within("proposal", "undoes"),
     within("repository", "repository"),
     within("connection", "connection"),
 )
@@ -123,7 +128,7 @@ conflict = tenant_table(  # what could not be proposed, so that both sides can b
     Column("objects", LargeBinary, nullable=False),  # of them, those that no repository has
     Column("made_at", DateTime(timezone=True), nullable=False, server_default=NOW),
     CheckConstraint(ONE_PROPOSER, "proposer"),
-    Index(None, "tenant", "connection", "made_at"),
+    Index(None, "tenant", "made_at"),
     within("repository", "repository"),
     within("connection", "connection"),
 )

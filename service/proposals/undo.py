@@ -17,12 +17,10 @@ from service.kit.errors import Code, Refusal
 from service.proposals.states import read_outcome
 from service.proposals.submission import Submission
 from service.proposals.submit import Submit
-from service.proposals.tables import proposal
+from service.proposals.tables import proposal, restore_point
+from service.proposals.undone import count_undos, undo_of
 from service.proposals.view import Decider
 from service.writer.provenance import person_line
-
-ENDED_IN_VAIN = frozenset({"declined", "cancelled", "expired", "stale", "failed"})
-"""An undo that ended so may be proposed anew."""
 
 
 @dataclass(frozen=True)
@@ -41,39 +39,36 @@ class Undo:
         """
         async with self.database.bound(who.actor.tenant) as tx:
             row = (await tx.execute(select(proposal).where(proposal.c.id == proposal_id))).one()
-            earlier = await _earlier(tx, proposal_id)
-        if earlier and earlier[-1].state not in ENDED_IN_VAIN:
-            return UUID(str(earlier[-1].id))
-        wish = self._wish(row)
+            if earlier := await undo_of(tx, proposal_id):
+                return earlier
+            wish = await self._wish(tx, row)
+            number = await count_undos(tx, proposal_id)
         if wish is None:
             raise Refusal(Code.NOTHING_TO_UNDO, "There is nothing that takes this back.")
         operation = self.operations[wish.kind]
         reason = f"Takes back what proposal {proposal_id} did."
         sent: Json = {"repository_id": str(row.repository), "reason": reason, **wish.arguments}
         request = operation.request.model_validate_json(json.dumps(sent))
-        key = f"{_prefix(proposal_id)}{len(earlier)}"
-        author = person_line(who.name, who.email)
-        what = Submission(operation, request, key, sent, Proposer("owner", who.actor.id), author)
+        key, author = f"undo-{proposal_id}-{number}", person_line(who.name, who.email)
+        what = Submission(operation, request, key, sent, Proposer("owner", who.actor.id), author, proposal_id)
         return (await self.submitting(who.actor, what))[0]
 
-    def _wish(self, row: Row[Any]) -> Wish | None:
-        return self.operations[row.kind].undo(_outcome(row)) if may_undo(row) else None
+    async def offers(self, tx: Bound, row: Row[Any]) -> bool:
+        """Whether a proposal may be taken back now: it was executed, nothing takes it back yet, and what that needs is
+        there.
+        """
+        return await self._wish(tx, row) is not None and await undo_of(tx, row.id) is None
 
-
-def may_undo(row: Row[Any]) -> bool:
-    """Whether a proposal was executed and moved something, so that it may be taken back."""
-    return row.state == "executed" and bool(read_outcome(row.outcome).get("moves"))
-
-
-async def _earlier(tx: Bound, proposal_id: UUID) -> list[Row[Any]]:
-    """The proposals that were made to undo this one, the last at the end."""
-    columns = (proposal.c.id, proposal.c.state)
-    mine = proposal.c.person.is_not(None) & proposal.c.key.startswith(_prefix(proposal_id), autoescape=True)
-    return list((await tx.execute(select(*columns).where(mine).order_by(proposal.c.created_at))).all())
-
-
-def _prefix(proposal_id: UUID) -> str:
-    return f"undo-{proposal_id}-"
+    async def _wish(self, tx: Bound, row: Row[Any]) -> Wish | None:
+        """What takes it back; None where nothing does, or where it needs a restore point that was dropped."""
+        if row.state != "executed" or not read_outcome(row.outcome).get("moves"):
+            return None
+        wish = self.operations[row.kind].undo(_outcome(row))
+        if wish is None or "restore_point_id" not in wish.arguments:
+            return wish
+        point = restore_point.c.id == UUID(wish.arguments["restore_point_id"])
+        there = select(restore_point.c.id).where(point, restore_point.c.dropped_at.is_(None))
+        return wish if await tx.scalar(there) else None
 
 
 def _outcome(row: Row[Any]) -> Outcome:

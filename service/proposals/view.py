@@ -172,7 +172,7 @@ class CardView:
         waiting: how many proposals wait in this tenant.
         hindrance: why an approval would be refused now, whatever the card says; a live fact like `around`.
         by_owner: an owner proposed it, not an agent; `connection` and `client` are his name then.
-        may_undo: it was executed, and there is something that takes it back.
+        may_undo: it was executed, something takes it back, and nothing does so yet.
     """
 
     id: UUID

@@ -326,6 +326,18 @@ async def moves_are_recorded_once(scene: Scene) -> None:
         assert await tx.recorded(cause, [forward()])
 
 
+async def a_restore_point_has_its_time_and_is_dropped_once(scene: Scene) -> None:
+    async with scene.writer.bound(scene.tenant) as tx:
+        assert await tx.time_left(scene.proposal) is None
+        await tx.keep(scene.proposal, scene.repository, [forward()])
+    async with scene.writer.bound(scene.tenant) as tx:
+        assert 7_775_000 < await tx.time_left(scene.proposal) <= 7_776_000
+        assert await tx.dropped(scene.proposal)
+    async with scene.writer.bound(scene.tenant) as tx:
+        assert not await tx.dropped(scene.proposal)
+        assert await tx.time_left(scene.proposal) is None
+
+
 async def rights_are_read_as_they_are(scene: Scene) -> None:
     for lock in (False, True):
         async with scene.writer.bound(scene.tenant) as tx:
@@ -358,6 +370,7 @@ STORE_LAWS = (
     a_proposal_is_decided_once,
     an_intent_reads_back_and_its_attempts_are_counted,
     moves_are_recorded_once,
+    a_restore_point_has_its_time_and_is_dropped_once,
     rights_are_read_as_they_are,
     of_two_who_change_at_once_one_does,
 )

@@ -7,14 +7,14 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import func, select, text
 
-from service.contract.data import Oid
+from service.contract.data import Json, Oid
 from service.contract.plan import MoveRef
 from service.grants.manage import change_state
 from service.grants.tables import connection
 from service.kit.actor import system
 from service.ledger.tables import ledger_entry
 from service.proposals.execute import ATTEMPTS_MOST, LEASE_SECONDS
-from service.proposals.tables import intent, proposal, work_queue
+from service.proposals.tables import intent, proposal, restore_point, work_queue
 from service.repositories.bare import BareRepository
 from service.repositories.lease import Lease
 from service.repositories.refs import RefTransaction
@@ -166,6 +166,77 @@ async def test_a_database_older_than_git_believes_the_commit_that_speaks_of_its_
     await house.execute(shown)
     found = await house.read(shown)
     assert (found["status"], found["outcome"]["commit"], house.head()) == ("executed", commit, commit)
+
+
+async def before_the_intent(house: House) -> None:
+    """As after a restore of the database to when it had just been approved."""
+    async with house.stage.owner_db.bound(house.tenant) as tx:
+        for statement in (
+            "DELETE FROM intent",
+            "DELETE FROM restore_point",
+            "DELETE FROM work_queue WHERE kind = 'drop'",
+            "UPDATE proposal SET state = 'approved', outcome = NULL, ended_at = NULL WHERE state = 'executed'",
+        ):
+            await tx.execute(text(statement))
+
+
+WITHOUT_A_COMMIT: dict[str, Json] = {
+    "propose_branch_delete": {"branches": ["side"], "into": "main"},
+    "propose_reset": {"branch": "main", "target": "side"},
+    "propose_tag": {"name": "v1", "target": "main", "message": "Release"},
+    "propose_branch": {"branch": "topic", "source": "main"},
+}
+
+
+async def ready(house: House, tool: str) -> Json:
+    """Main one commit above side, and a proposal that makes no commit, approved."""
+    git(house.path, "update-ref", "refs/heads/side", house.head())
+    made = git(house.path, "commit-tree", "main^{tree}", "-p", "main", "-m", "Above").decode().strip()
+    git(house.path, "update-ref", "refs/heads/main", made)
+    words = {"repository_id": str(house.repository), "reason": "Because it was asked."}
+    shown = await house.propose({**words, **WITHOUT_A_COMMIT[tool]}, tool=tool)
+    await house.decide(shown)
+    return shown
+
+
+@pytest.mark.parametrize("tool", WITHOUT_A_COMMIT)
+async def test_a_database_older_than_git_believes_what_an_execution_without_a_commit_left(
+    house: House, tool: str
+) -> None:
+    shown = await ready(house, tool)
+    await house.execute(shown)
+    whole = (await house.read(shown))["outcome"]
+    refs = git(house.path, "for-each-ref")
+    await before_the_intent(house)
+    await house.execute(shown)
+    found = await house.read(shown)
+    assert (found["status"], found["outcome"]) == ("executed", whole)
+    assert (await alarms(house), git(house.path, "for-each-ref")) == (0, refs)
+    async with house.stage.owner_db.bound(house.tenant) as tx:
+        assert await tx.scalar(select(func.count()).select_from(restore_point)) == 1
+        assert await tx.scalar(select(func.count()).where(work_queue.c.kind == "drop")) == 1
+    await house.land(await house.undo(shown))
+
+
+async def test_what_moved_on_after_it_is_believed_as_well(house: House) -> None:
+    shown = await ready(house, "propose_reset")
+    await house.execute(shown)
+    made = git(house.path, "commit-tree", "main^{tree}", "-p", "main", "-m", "Later").decode().strip()
+    git(house.path, "update-ref", "refs/heads/main", made)
+    await before_the_intent(house)
+    await house.execute(shown)
+    assert ((await house.read(shown))["status"], house.head()) == ("executed", made)
+
+
+@pytest.mark.parametrize("tool", ["propose_branch_delete", "propose_reset", "propose_branch"])
+async def test_a_marker_alone_is_no_execution(house: House, tool: str) -> None:
+    shown = await ready(house, tool)
+    for target in ("main", "side"):
+        git(house.path, "update-ref", f"{MARKERS}{shown['proposal_id']}", f"refs/heads/{target}")
+        refs = git(house.path, "for-each-ref")
+        await house.execute(shown)
+        assert ((await house.read(shown))["status"], git(house.path, "for-each-ref")) == ("approved", refs)
+    assert await alarms(house) == 2
 
 
 class _Unflushed(RefTransaction):

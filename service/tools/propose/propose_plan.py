@@ -8,6 +8,7 @@ Refused when: a step is (with its number, from 1), a step expects to find a ref 
 moves it, a ref that is made and one that is there or goes cannot be together, or nothing would change.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from service.contract.changes import EXECUTABLE, ChangedFile, change_counts, cha
 from service.contract.data import NULL, Json, Oid
 from service.contract.moves import rewrites_history
 from service.contract.operation import Example, Made, Operation, Request, Steps, Toolset
+from service.contract.picking import COMMITS_MOST
 from service.contract.plan import (
     Blocked,
     Fact,
@@ -35,7 +37,7 @@ from service.contract.plan import (
 from service.contract.refs import BRANCHES, TAGS, short_name
 from service.contract.risk import WORDS_PLACE
 from service.contract.showing import label, shown_changes
-from service.contract.undoing import restore_of
+from service.contract.undoing import restore_of, revert_of
 from service.contract.world import NotPinned, Store, World
 from service.kit.errors import Code, Refusal
 
@@ -233,7 +235,13 @@ class PlanSteps:
         )
 
     def undo(self, outcome: Outcome) -> Wish | None:
-        return restore_of(outcome)
+        """Revert where all steps only committed on one branch, so that what others commit on it later stays."""
+        move = outcome.moves[0]
+        if len(outcome.moves) > 1 or move.old == NULL or len(outcome.commits) > COMMITS_MOST:
+            return restore_of(outcome)
+        wish = revert_of(outcome, short_name(move.ref))
+        tasks = self._tasks(PlanRequest.model_validate_json(json.dumps(outcome.request)))
+        return wish if wish and all(_reverts(task, outcome) for task in tasks) else restore_of(outcome)
 
     def examples(self) -> tuple[Example[PlanRequest], ...]:
         return EXAMPLES
@@ -244,6 +252,13 @@ class PlanSteps:
             _Task(index, *read(step.kind, step.arguments, repository, reason, f"steps[{index}]"))
             for index, step in enumerate(request.steps)
         )
+
+
+def _reverts(task: _Task, outcome: Outcome) -> bool:
+    """Whether reverting its commits, whichever of a plan's they are, takes a step back."""
+    alone = outcome.model_copy(update={"request": task.request.model_dump(mode="json")})
+    wish = task.operation.undo(alone)
+    return wish is not None and wish.kind == "propose_revert" and "mainline" not in wish.arguments
 
 
 def _expecting(tasks: Sequence[_Task]) -> Iterator[Note]:

@@ -29,6 +29,7 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 LOCK_SECONDS = 3.0
 ATTEMPTS_MOST = 5
 PAUSE_MOST = 30
+RESTORE_SECONDS = 7_776_000
 
 
 @dataclass(frozen=True)
@@ -375,11 +376,20 @@ class PlayedTx:
 
     async def keep(self, proposal_id: UUID, repository_id: UUID, moves: Sequence[MoveRef]) -> None:
         self.hold("restore point", proposal_id)
-        self.put(("restore point", proposal_id), (repository_id, tuple(moves)))
+        if self.get("restore point", proposal_id) is None:
+            until = self.server.clock() + RESTORE_SECONDS
+            self.put(("restore point", proposal_id), (repository_id, tuple(moves), until))
 
-    async def dropped(self, restore_point_id: UUID) -> None:
+    async def time_left(self, restore_point_id: UUID) -> float | None:
+        self.statement()
+        found = self.get("restore point", restore_point_id)
+        return None if found is None else found[2] - self.server.clock()
+
+    async def dropped(self, restore_point_id: UUID) -> bool:
         self.hold("restore point", restore_point_id)
+        there = self.get("restore point", restore_point_id) is not None
         self.gone.add(("restore point", restore_point_id))
+        return there
 
     async def recorded(self, cause: Cause, _moves: Sequence[MoveRef]) -> bool:
         self.statement()
