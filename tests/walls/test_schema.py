@@ -1,8 +1,11 @@
 """The walls in the database: read from PostgreSQL's own catalogue, and sabotaged to see that the reading is real."""
 
 import asyncio
+import os
 import secrets
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
 
 import anyio.to_thread
 import asyncpg
@@ -13,8 +16,10 @@ from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from service.kit.database import Database, metadata
-from tests.conftest import ROOT, administer
-from tests.stage import House
+from service.kit.errors import Refusal
+from service.repositories.placement import Storage
+from tests.conftest import ROOT, TEMPLATE, administer
+from tests.stage import House, Stage, git
 
 pytestmark = pytest.mark.anyio
 
@@ -187,6 +192,54 @@ async def test_the_schema_is_what_the_code_declares_after_up_down_and_up_again(c
         await anyio.to_thread.run_sync(command.check, config)
     finally:
         await administer(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def test_the_operations_schema_goes_down_and_up_again_with_everything_in_it(
+    cluster_url: str, tmp_path: Path
+) -> None:
+    """What owners proposed, what was kept and what conflicted goes; what agents proposed stays."""
+    name = f"placet_down_{secrets.token_hex(6)}"
+    url = make_url(cluster_url).set(database=name).render_as_string(hide_password=False)
+    config = Config(ROOT / "migrations" / "alembic.ini")
+    config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
+    await administer(f"CREATE DATABASE {name} TEMPLATE {os.environ[TEMPLATE]}")
+    try:
+        await lived_in(url, tmp_path)
+        for move, to in ((command.downgrade, "0003"), (command.upgrade, "head")):
+            await anyio.to_thread.run_sync(move, config, to)
+        await anyio.to_thread.run_sync(command.check, config)
+        plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+        connection = await asyncpg.connect(dsn=plain)
+        try:
+            rows = await connection.fetch("SELECT kind, connection IS NULL AS owners FROM proposal ORDER BY kind")
+            assert [(row["kind"], row["owners"]) for row in rows] == [("propose_branch", False)]
+        finally:
+            await connection.close()
+    finally:
+        await administer(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def lived_in(url: str, folder: Path) -> None:
+    """An agent's execution with a restore point, its undo, and a conflict."""
+    async with AsyncExitStack() as stack:
+        databases = [Database(url, role, size=2) for role in ("placet_owner", "placet_app", "placet_writer")]
+        for database in databases:
+            stack.push_async_callback(database.close)
+        house = await Stage(*databases, Storage(folder / "repositories")).house()
+        words = {"repository_id": str(house.repository), "reason": "Because."}
+        shown = await house.propose({**words, "branch": "side", "source": "main"}, tool="propose_branch")
+        assert (await house.land(shown)).state == "executed"
+        await house.undo(shown)
+        tree = git(house.path, "rev-parse", "main^{tree}").decode().strip()
+        for branch, content in (("main", b"1\n"), ("side", b"2\n")):
+            blob = git(house.path, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
+            git(house.path, "read-tree", tree)
+            git(house.path, "update-index", "--add", "--cacheinfo", f"100644,{blob},app.py")
+            made = git(house.path, "write-tree").decode().strip()
+            commit = git(house.path, "commit-tree", made, "-p", branch, "-m", "Grow").decode().strip()
+            git(house.path, "update-ref", f"refs/heads/{branch}", commit)
+        with pytest.raises(Refusal, match="Conflicts"):
+            await house.propose({**words, "branch": "main", "source": "side"}, tool="propose_merge")
 
 
 async def test_a_connection_comes_back_to_the_pool_without_a_tenant(house: House, app_db: Database) -> None:
