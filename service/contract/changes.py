@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from service.contract.data import NULL, Change, Entry, Oid
+from service.contract.data import Change, Entry, Oid
 from service.contract.names import quote_path
 from service.contract.plan import Note, Plan, ReviewCard, Section
 from service.contract.risk import (
@@ -18,7 +18,7 @@ from service.contract.risk import (
     running_warnings,
     text_warnings,
 )
-from service.contract.world import Store, World
+from service.contract.world import Store, World, tree_of
 from service.kit.canonical import sha256
 
 EXECUTABLE: Final = 0o100755
@@ -193,7 +193,7 @@ def one_commit_card(
         renames: see `changed_files`.
     """
     store, old = world.store, plan.effects[0].old
-    files = changed_files(store, None if old == NULL else store.commit(old).tree, plan.commits[0].tree, renames)
+    files = changed_files(store, tree_of(store, old), plan.commits[0].tree, renames)
     notes = [one.note(store) for one in files]
     return ReviewCard(
         headline=Note(code="files_change", at=branch, params={"branch": branch, **change_counts(files, notes)}),

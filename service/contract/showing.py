@@ -6,7 +6,7 @@ from typing import NamedTuple
 from service.contract.data import NULL, Entry, Oid
 from service.contract.plan import MoveRef, NewCommit, NewTag, Plan
 from service.contract.refs import BRANCHES
-from service.contract.world import Store
+from service.contract.world import Store, tree_of
 
 
 class Shown(NamedTuple):
@@ -62,8 +62,8 @@ def _ends(plan: Plan) -> Iterator[Shown]:
 
 def _brought(store: Store, one: Shown) -> Iterator[tuple[bytes, Entry]]:
     """What stands at each path in the end that stood not there before."""
-    old, new = (None if oid == NULL else store.commit(oid).tree for oid in (one.old, one.new))
-    return ((change.path, change.new) for change in store.changes(old, new) if change.new is not None)
+    changes = store.changes(tree_of(store, one.old), tree_of(store, one.new))
+    return ((change.path, change.new) for change in changes if change.new is not None)
 
 
 def label(one: Shown, commits: Collection[NewCommit]) -> str:

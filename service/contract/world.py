@@ -102,6 +102,11 @@ class Store(Protocol):
         """An annotated tag to build."""
 
 
+def tree_of(store: Store, commit: Oid) -> Oid | None:
+    """A commit's tree; None for NULL, which has nothing."""
+    return None if commit == NULL else store.commit(commit).tree
+
+
 @dataclass(frozen=True)
 class World:
     """The pinned facts and the store. Whoever asks for a fact that is not pinned has a mistake.

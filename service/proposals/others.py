@@ -2,7 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 from typing import Any, Final
 
 from sqlalchemy import Row, func, or_, select
@@ -21,11 +23,20 @@ OVERLAPS_MOST: Final = 5
 PATHS_MOST: Final = 20
 
 
+@dataclass(frozen=True)
+class Touched:
+    """The full names of the refs and the paths that a proposal changes."""
+
+    refs: frozenset[str]
+    paths: frozenset[bytes]
+
+
 async def other_agents(tx: Bound, own: Row[Any]) -> list[Json]:
     """The other connections that proposed here in the last day or whose proposals wait, the latest first."""
     recent = or_(proposal.c.state == "pending", proposal.c.created_at > func.clock_timestamp() - ACTIVE)
+    columns = (getattr(proposal.c, name) for name in ("connection", "state", "created_at", "plan", "manifest", "card"))
     found = await tx.execute(
-        select(proposal, connection.c.name.label("connection_name"))
+        select(*columns, connection.c.name.label("connection_name"))
         .join(connection, (connection.c.tenant == proposal.c.tenant) & (connection.c.id == proposal.c.connection))
         .where(proposal.c.repository == own.repository, proposal.c.connection != own.connection, recent)
         .order_by(proposal.c.created_at.desc(), proposal.c.id)
@@ -34,35 +45,40 @@ async def other_agents(tx: Bound, own: Row[Any]) -> list[Json]:
     by_connection: dict[Any, list[Row[Any]]] = defaultdict(list)
     for row in found:
         by_connection[row.connection].append(row)
-    return [_other(own, rows) for rows in list(by_connection.values())[:AGENTS_MOST]]
+    if not by_connection:
+        return []
+    mine = touched(own)
+    return [_other(mine, rows) for rows in list(by_connection.values())[:AGENTS_MOST]]
 
 
-def _other(own: Row[Any], rows: Sequence[Row[Any]]) -> Json:
+def _other(mine: Touched, rows: Sequence[Row[Any]]) -> Json:
     waiting = [row for row in rows if row.state == "pending"]
-    overlaps = [shared for row in waiting if (shared := overlap(own, row))]
+    meeting = ((row, shared) for row in waiting if (shared := overlap(mine, touched(row))))
     return {
         "connection": rows[0].connection_name,
         "last_proposed_at": rows[0].created_at.isoformat(),
         "pending": len(waiting),
-        "overlapping": overlaps[:OVERLAPS_MOST],
+        "overlapping": [_told(row, shared) for row, shared in islice(meeting, OVERLAPS_MOST)],
     }
 
 
-def overlap(one: Row[Any], other: Row[Any]) -> Json | None:
-    """What two proposals both touch; None where that is nothing."""
-    refs, paths = _refs(one) & _refs(other), _paths(one) & _paths(other)
-    if not refs and not paths:
-        return None
+def _told(row: Row[Any], shared: Touched) -> Json:
     return {
-        "headline": load_card(other.card).headline.model_dump(mode="json"),
-        "refs": sorted(refs),
-        "paths": [quote_path(path) for path in sorted(paths)[:PATHS_MOST]],
+        "headline": load_card(row.card).headline.model_dump(mode="json"),
+        "refs": sorted(shared.refs),
+        "paths": [quote_path(path) for path in sorted(shared.paths)[:PATHS_MOST]],
     }
 
 
-def _refs(row: Row[Any]) -> set[str]:
-    return {move.ref for move in load_plan(row.plan).effects}
+def touched(row: Row[Any]) -> Touched:
+    """What a stored proposal changes."""
+    return Touched(
+        frozenset(move.ref for move in load_plan(row.plan).effects),
+        frozenset(line.path for manifest in load_manifests(row.manifest) for line in manifest.lines),
+    )
 
 
-def _paths(row: Row[Any]) -> set[bytes]:
-    return {line.path for manifest in load_manifests(row.manifest) for line in manifest.lines}
+def overlap(one: Touched, other: Touched) -> Touched | None:
+    """What two proposals both touch; None where that is nothing."""
+    shared = Touched(one.refs & other.refs, one.paths & other.paths)
+    return shared if shared.refs or shared.paths else None

@@ -16,6 +16,7 @@ from service.contract.names import unquote_path
 from service.contract.plan import NewCommit, NewTag, Pin, Plan, ReviewCard
 from service.contract.refs import short_name
 from service.contract.showing import label, shown_changes
+from service.contract.world import tree_of
 from service.grants.manage import State as StandingState
 from service.grants.manage import change_state, let_agents_propose
 from service.grants.standing import DECIDERS, Proposer, stand
@@ -25,7 +26,7 @@ from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.ledger.tables import ledger_entry
 from service.proposals.decide import Decide, wanted
-from service.proposals.others import overlap
+from service.proposals.others import overlap, touched
 from service.proposals.planning import holds, load_card, load_manifests, load_pins, load_plan, read_fact
 from service.proposals.states import read_outcome
 from service.proposals.tables import decision, proposal, staging
@@ -333,6 +334,7 @@ def _card(
 ) -> CardView:
     plan, card = load_plan(row.plan), load_card(row.card)
     store = BareRepository(path).store(plan, decode(objects))
+    mine = touched(row)
     return CardView(
         id=row.id,
         tenant=row.tenant,
@@ -357,7 +359,7 @@ def _card(
                 other.id,
                 load_card(other.card).headline,
                 other.connection_name,
-                overlap=overlap(row, other) is not None,
+                overlap=overlap(mine, touched(other)) is not None,
                 grouped=row.group_id is not None
                 and (row.connection, row.group_id) == (other.connection, other.group_id),
             )
@@ -389,8 +391,8 @@ def _file_views(store: Staging, plan: Plan, card: ReviewCard) -> Iterable[FileVi
     }
     shown = shown_changes(store, plan)
     for one in shown:
-        old, new = (None if oid == NULL else store.commit(oid).tree for oid in (one.old, one.new))
-        changes = {change.path: change for change in store.changes(old, new)}
+        differences = store.changes(tree_of(store, one.old), tree_of(store, one.new))
+        changes = {change.path: change for change in differences}
         for path, change in changes.items():
             source = renames.get(path)
             before = changes[source].old if source in changes else change.old

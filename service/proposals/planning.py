@@ -18,7 +18,7 @@ from service.contract.operation import Operation
 from service.contract.plan import Blocked, Conflict, Fact, Manifest, MoveRef, Pin, Plan, RefAt, ReviewCard, Value
 from service.contract.refs import BRANCHES
 from service.contract.showing import shown_changes
-from service.contract.world import Store, World
+from service.contract.world import Store, World, tree_of
 from service.kit.canonical import canonical, digest, sha256
 from service.kit.errors import Code, Refusal
 from service.repositories.bare import BareRepository
@@ -129,8 +129,7 @@ def _check_size(store: Staging, plan: Plan) -> None:
     """What an owner cannot look through, or no browser can show, is not asked of him."""
     paths = size = 0
     for one in shown_changes(store, plan):
-        old, new = (None if oid == NULL else store.commit(oid).tree for oid in (one.old, one.new))
-        for change in store.changes(old, new):
+        for change in store.changes(tree_of(store, one.old), tree_of(store, one.new)):
             paths += 1
             size += sum(store.text_size(entry) for entry in (change.old, change.new) if entry)
             _check_limit("paths", paths, REVIEW_PATHS)

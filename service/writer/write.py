@@ -16,7 +16,7 @@ from functools import cache, partial
 from service.contract.data import NULL, Oid
 from service.contract.plan import Line, Manifest, Plan
 from service.contract.showing import brings
-from service.contract.world import Store
+from service.contract.world import Store, tree_of
 from service.repositories.objects import Staged
 from service.repositories.staging import manifest_lines
 from service.writer.intent import Intent
@@ -40,7 +40,7 @@ def manifests(store: Store, plan: Plan) -> tuple[Manifest, ...]:
         *((new.id, new.parents[0] if new.parents else NULL, new.id) for new in plan.commits),
         *((move.ref, plan.base(move), move.new) for move in plan.effects if brings(move, drafts)),
     ]
-    tree = cache(partial(_tree, store))
+    tree = cache(partial(tree_of, store))
     known: dict[tuple[Oid | None, Oid | None], tuple[Line, ...]] = {}  # a commit and its ref's move differ in the same
     found = []
     for name, old, new in pairs:
@@ -86,7 +86,3 @@ def write(
     step("marked")
     transaction.commit_moves()
     step("moved")
-
-
-def _tree(store: Store, commit: Oid) -> Oid | None:
-    return None if commit == NULL else store.commit(commit).tree

@@ -37,7 +37,7 @@ from service.contract.placing import crossed, obstacle
 from service.contract.plan import Blocked, Fact, MoveRef, Need, Note, Outcome, Plan, RefAt, ReviewCard, Value, Wish
 from service.contract.refs import BRANCHES, branch_ref
 from service.contract.undoing import revert_of
-from service.contract.world import Store, World
+from service.contract.world import Store, World, tree_of
 from service.kit.canonical import sha256
 from service.kit.errors import Code, Refusal
 
@@ -211,7 +211,7 @@ class ImportFiles:
             if world.ref(BRANCHES) != NULL:
                 return Blocked(blockers=(Note(code=Code.BRANCH_MISSING.value.name, at=request.branch),))
             check_new_branch(request.branch, "branch")
-        tree = None if base == NULL else world.store.commit(base).tree
+        tree = tree_of(world.store, base)
         draft = _draft(request, world.store, tree)
         if draft.blockers:
             return Blocked(blockers=tuple(draft.blockers))

@@ -38,7 +38,7 @@ from service.contract.refs import BRANCHES, TAGS, short_name
 from service.contract.risk import WORDS_PLACE
 from service.contract.showing import label, shown_changes
 from service.contract.undoing import restore_of, revert_of
-from service.contract.world import NotPinned, Store, World
+from service.contract.world import NotPinned, Store, World, tree_of
 from service.kit.errors import Code, Refusal
 
 KIND: Final = "propose_plan"
@@ -358,8 +358,7 @@ def _files(store: Store, plan: Plan) -> tuple[Section, dict[str, Any]]:
 
 
 def _changed(store: Store, old: Oid, new: Oid) -> tuple[ChangedFile, ...]:
-    before, after = (None if commit == NULL else store.commit(commit).tree for commit in (old, new))
-    return changed_files(store, before, after)
+    return changed_files(store, tree_of(store, old), tree_of(store, new))
 
 
 def _gathered(sections: Iterable[Section]) -> Iterator[Section]:
