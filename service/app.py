@@ -18,12 +18,17 @@ from service.kit.actor import Actor
 from service.kit.database import Database
 from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide
+from service.proposals.desk.cards import OwnerCards
+from service.proposals.desk.connections import OwnerConnections
+from service.proposals.desk.inbox import OwnerInbox
+from service.proposals.desk.ledger import OwnerLedger
+from service.proposals.desk.repositories import OwnerRepositories
 from service.proposals.own import OwnProposals
-from service.proposals.owners import OwnerDesk
 from service.proposals.restore import ReachedRestorePoints
 from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
 from service.proposals.undo import Undo
+from service.proposals.view import Desk
 from service.proposals.waiting import Waiter
 from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
@@ -63,11 +68,17 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
         database=database,
         issuer=settings.issuer,
         ports=ports,
-        desk=OwnerDesk(
-            database,
-            storage,
-            Decide(store, BareRepository, anyio.to_thread.run_sync, waiter),
-            Undo(database, submit, registry.operations()),
+        desk=Desk(
+            inbox=OwnerInbox(database, storage),
+            cards=OwnerCards(
+                database,
+                storage,
+                Decide(store, BareRepository, anyio.to_thread.run_sync, waiter),
+                Undo(database, submit, registry.operations()),
+            ),
+            connections=OwnerConnections(database),
+            repositories=OwnerRepositories(database),
+            ledger=OwnerLedger(database),
         ),
         limits=Limits(settings.redis_url),
         registry=registry,

@@ -393,6 +393,17 @@ class CraftedDesk:
         self.asked: list[tuple[Any, ...]] = []
         self.answer: Callable[[], Any] = lambda: desk.DecisionResult(PROPOSAL, "executed", replayed=False)
 
+    @property
+    def desk(self) -> Any:
+        """As the pages ask for it."""
+        return SimpleNamespace(
+            inbox=SimpleNamespace(read=self.inbox),
+            cards=SimpleNamespace(read=self.card, decide=self.decide),
+            connections=SimpleNamespace(list=self.connections, change=self.connection_action),
+            repositories=SimpleNamespace(list=self.repositories, change=self.repository_action),
+            ledger=SimpleNamespace(read=self.ledger),
+        )
+
     async def inbox(self, _actor: Actor, show: desk.Show) -> desk.InboxView:
         view: desk.InboxView = self.views.get("inbox", INBOX if show == "waiting" else DECIDED)
         return replace(view, show=show)
@@ -463,7 +474,7 @@ ASKING: dict[str, tuple[str, dict[str, Any]]] = {
 
 def crafted_app(crafted: CraftedDesk) -> Starlette:
     """The desk's own handlers and templates for a signed-in person, without guard and database."""
-    parts = Parts(database=SimpleNamespace(), issuer=ISSUER, ports=None, desk=crafted)  # type: ignore[arg-type]
+    parts = Parts(database=SimpleNamespace(), issuer=ISSUER, ports=None, desk=crafted.desk)  # type: ignore[arg-type]
     by_path: dict[str, list[Endpoint]] = {
         f"/asking/{name}": [Endpoint("GET", f"/asking/{name}", "", _asking(name))] for name in ASKING
     }

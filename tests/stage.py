@@ -31,9 +31,9 @@ from service.kit.sealed import Sealer
 from service.kit.secrets import new_secret, secret_hash
 from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide, Decided, Decider, Verdicts
+from service.proposals.desk.cards import OwnerCards
 from service.proposals.execute import Execute
 from service.proposals.own import OwnProposals
-from service.proposals.owners import OwnerDesk
 from service.proposals.planning import load_card
 from service.proposals.restore import ReachedRestorePoints
 from service.proposals.store import ProposalStore
@@ -159,8 +159,8 @@ class House:
 
     async def card(self, shown: Json) -> CardView:
         """What the owner's page is made of."""
-        desk = OwnerDesk(self.stage.app_db, self.stage.storage, self.stage.decide, self.stage.undo)
-        return await desk.card(self.owner.actor, UUID(shown["proposal_id"]))
+        cards = OwnerCards(self.stage.app_db, self.stage.storage, self.stage.decide, self.stage.undo)
+        return await cards.read(self.owner.actor, UUID(shown["proposal_id"]))
 
     async def land(self, shown: Json) -> Decided:
         """Approve it and let a writer execute it."""

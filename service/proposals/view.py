@@ -327,15 +327,16 @@ class Decider:
     email: str
 
 
-class Desk(Protocol):
-    """What the owner's pages ask for. The actor is an owner with a session; only his tenant's things exist.
+class Inbox(Protocol):
+    """The lists of proposals."""
 
-    Each method raises NOT_FOUND for what is not there, is another tenant's, or may not be seen by this person.
-    """
+    async def read(self, actor: Actor, show: Show) -> InboxView: ...
 
-    async def inbox(self, actor: Actor, show: Show) -> InboxView: ...
 
-    async def card(self, actor: Actor, proposal_id: UUID) -> CardView: ...
+class Cards(Protocol):
+    """One proposal, and what is done there."""
+
+    async def read(self, actor: Actor, proposal_id: UUID) -> CardView: ...
 
     async def decide(self, who: Decider, proposal_id: UUID, said: Verdicts) -> DecisionResult:
         """Decide, and after an approval wait at most 10 seconds for the writer.
@@ -351,15 +352,41 @@ class Desk(Protocol):
             Refusal: NOTHING_TO_UNDO; FORBIDDEN; what keeps it from being proposed, such as CONFLICTS.
         """
 
-    async def connections(self, actor: Actor) -> ConnectionsView: ...
 
-    async def connection_action(self, actor: Actor, connection_id: UUID, action: ConnectionAction) -> tuple[UUID, ...]:
+class Connections(Protocol):
+    """The agents' connections."""
+
+    async def list(self, actor: Actor) -> ConnectionsView: ...
+
+    async def change(self, actor: Actor, connection_id: UUID, action: ConnectionAction) -> tuple[UUID, ...]:
         """Pause, resume or revoke; gives the proposals that had passed the point of no return before it."""
 
-    async def repositories(self, actor: Actor) -> RepositoriesView: ...
 
-    async def repository_action(self, actor: Actor, repository_id: UUID, action: RepositoryAction) -> None: ...
+class Repositories(Protocol):
+    """The repositories."""
 
-    async def ledger(self, actor: Actor, before: int | None, most: int) -> LedgerView: ...
+    async def list(self, actor: Actor) -> RepositoriesView: ...
+
+    async def change(self, actor: Actor, repository_id: UUID, action: RepositoryAction) -> None: ...
+
+
+class Ledger(Protocol):
+    """What happened, and with which keys commits are signed."""
+
+    async def read(self, actor: Actor, before: int | None, most: int) -> LedgerView: ...
 
     async def signing(self, actor: Actor) -> SigningView: ...
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What the owner's pages ask for. The actor is an owner with a session; only his tenant's things exist.
+
+    Each question raises NOT_FOUND for what is not there, is another tenant's, or may not be seen by this person.
+    """
+
+    inbox: Inbox
+    cards: Cards
+    connections: Connections
+    repositories: Repositories
+    ledger: Ledger

@@ -47,7 +47,7 @@ async def session(call: Call) -> Response:
 
 async def signing(call: Call) -> Response:
     """Who signs this tenant's commits: the content of gpg.ssh.allowedSignersFile."""
-    view = await call.parts.desk.signing(await asking.who(call))
+    view = await call.parts.desk.ledger.signing(await asking.who(call))
     text = allowed_signers(view.keys, call.parts.issuer)
     return _answer(SigningAnswer(sign_commits=view.on, allowed_signers=text))
 
@@ -55,7 +55,7 @@ async def signing(call: Call) -> Response:
 async def proposals(call: Call) -> Response:
     """One list of the inbox: `show` is waiting, decided, stale or ended."""
     actor = await asking.who(call)
-    view = await call.parts.desk.inbox(actor, asking.show(call))
+    view = await call.parts.desk.inbox.read(actor, asking.show(call))
     lines = [_line(line) for line in view.lines]
     return _answer(ProposalList(show=view.show, counts=dict(view.counts), proposals=lines, more=view.more))
 
@@ -63,7 +63,7 @@ async def proposals(call: Call) -> Response:
 async def proposal(call: Call) -> Response:
     """One card: its codes and what they say, its digest, its pins and how they stand."""
     actor = await asking.who(call)
-    return _answer(_card(await call.parts.desk.card(actor, asking.proposal_id(call))))
+    return _answer(_card(await call.parts.desk.cards.read(actor, asking.proposal_id(call))))
 
 
 async def decide(call: Call) -> Response:
@@ -71,7 +71,7 @@ async def decide(call: Call) -> Response:
     who = await asking.decider(call)
     subject = asking.proposal_id(call)
     sent = asking.checked(asking.Decision, await call.json())
-    result = await call.parts.desk.decide(who, subject, sent.verdicts)
+    result = await call.parts.desk.cards.decide(who, subject, sent.verdicts)
     if result.status in _UNKNOWN_YET:
         ask = f"{call.parts.issuer}/api/v1/proposals/{subject}?tenant={who.actor.tenant}"
         return _answer(UnknownOutcome(code="outcome_unknown", proposal_id=str(subject), ask=ask), 202)
@@ -81,7 +81,7 @@ async def decide(call: Call) -> Response:
 async def undo(call: Call) -> Response:
     """Propose what takes an execution back; it waits for a decision like any other."""
     who = await asking.decider(call)
-    proposed = await call.parts.desk.undo(who, asking.proposal_id(call))
+    proposed = await call.parts.desk.cards.undo(who, asking.proposal_id(call))
     return _answer(ProposedAnswer(proposal_id=str(proposed)))
 
 

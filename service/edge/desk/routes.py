@@ -36,7 +36,7 @@ _LOST: Final = frozenset({Code.NOT_FOUND, Code.UNAVAILABLE, Code.CSRF_REJECTED})
 async def inbox(call: Call) -> Response:
     """`/`: what waits."""
     actor = await asking.who(call)
-    view = await call.parts.desk.inbox(actor, asking.show(call))
+    view = await call.parts.desk.inbox.read(actor, asking.show(call))
     return page(call, "inbox.html", **inbox_page(view, str(actor.tenant)))
 
 
@@ -52,7 +52,7 @@ async def decide(call: Call) -> Response:
     proposal = asking.proposal_id(call)
     sent = await asking.form(call, asking.Decision)
     try:
-        await call.parts.desk.decide(who, proposal, sent.verdicts)
+        await call.parts.desk.cards.decide(who, proposal, sent.verdicts)
     except Refusal as refusal:
         if refusal.code not in _SHOWN_AGAIN:
             raise
@@ -66,7 +66,7 @@ async def undo(call: Call) -> Response:
     proposal = asking.proposal_id(call)
     await call.form()
     try:
-        proposed = await call.parts.desk.undo(who, proposal)
+        proposed = await call.parts.desk.cards.undo(who, proposal)
     except Refusal as refusal:
         if refusal.code in _LOST:
             raise
@@ -84,14 +84,14 @@ async def change_connection(call: Call) -> Response:
     actor = await asking.who(call)
     connection = asking.read_id(call.request.path_params["id"], NO_CONNECTION)
     sent = await asking.form(call, asking.ConnectionChange)
-    late = await call.parts.desk.connection_action(actor, connection, sent.action)
+    late = await call.parts.desk.connections.change(actor, connection, sent.action)
     return await _connections(call, actor, unstopped(len(late))) if late else _see("/connections", actor)
 
 
 async def repositories(call: Call) -> Response:
     """`/repositories`: where agents may propose."""
     actor = await asking.who(call)
-    view = await call.parts.desk.repositories(actor)
+    view = await call.parts.desk.repositories.list(actor)
     return page(call, "repositories.html", **repositories_page(view, str(actor.tenant)))
 
 
@@ -100,7 +100,7 @@ async def change_repository(call: Call) -> Response:
     actor = await asking.who(call)
     repository = asking.read_id(call.request.path_params["id"], NO_REPOSITORY)
     sent = await asking.form(call, asking.RepositoryChange)
-    await call.parts.desk.repository_action(actor, repository, sent.action)
+    await call.parts.desk.repositories.change(actor, repository, sent.action)
     return _see("/repositories", actor)
 
 
@@ -108,19 +108,19 @@ async def ledger(call: Call) -> Response:
     """`/ledger`: everything that happened."""
     actor = await asking.who(call)
     before = asking.before(call)
-    view = await call.parts.desk.ledger(actor, before, LEDGER_MOST)
+    view = await call.parts.desk.ledger.read(actor, before, LEDGER_MOST)
     return page(call, "ledger.html", **ledger_page(view, newest=before is not None))
 
 
 async def _card(call: Call, actor: Actor, proposal: UUID, attempt: Attempt | None = None) -> Response:
-    view = await call.parts.desk.card(actor, proposal)
+    view = await call.parts.desk.cards.read(actor, proposal)
     values: dict[str, Any] = await asyncio.to_thread(card_page, view, attempt)
     status = attempt.refusal.code.value.status if attempt else 200
     return page(call, "card.html", status, **values)
 
 
 async def _connections(call: Call, actor: Actor, notice: str = "") -> Response:
-    view = await call.parts.desk.connections(actor)
+    view = await call.parts.desk.connections.list(actor)
     return page(call, "connections.html", **connections_page(view, str(actor.tenant), notice))
 
 

@@ -1,0 +1,256 @@
+"""One proposal as its card shows it, and what an owner does there."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, select
+
+from service.contract.data import NULL
+from service.contract.names import unquote_path
+from service.contract.plan import NewCommit, NewTag, Pin, Plan, ReviewCard
+from service.contract.refs import short_name
+from service.contract.showing import label, shown_changes
+from service.contract.world import tree_of
+from service.grants.standing import DECIDERS, Proposer, stand
+from service.grants.tables import person
+from service.kit.actor import Actor
+from service.kit.database import Bound, Database
+from service.kit.errors import Code, Refusal
+from service.proposals.decide import Decide, wanted
+from service.proposals.desk.reach import LINE, LINES_MOST, count_shown, memberships, now_of, role_in
+from service.proposals.others import overlap, touched
+from service.proposals.planning import holds, load_card, load_manifests, load_pins, load_plan, read_fact
+from service.proposals.states import read_outcome
+from service.proposals.tables import decision, proposal, staging
+from service.proposals.undo import Undo
+from service.proposals.view import (
+    AroundLine,
+    CardView,
+    Decider,
+    DecisionResult,
+    DecisionView,
+    FileView,
+    Outcome,
+    PinView,
+    Verdicts,
+)
+from service.repositories.bare import BareRepository
+from service.repositories.objects import decode
+from service.repositories.placement import Storage
+from service.repositories.reading import Objects
+from service.repositories.staging import Staging
+from service.repositories.tables import repository
+from service.writer.provenance import Trailers
+
+
+@dataclass(frozen=True)
+class OwnerCards:
+    """Implements `view.Cards`."""
+
+    database: Database
+    storage: Storage
+    deciding: Decide
+    undoing: Undo
+
+    async def read(self, actor: Actor, proposal_id: UUID) -> CardView:
+        """Everything on one proposal."""
+        async with self.database.bound(actor.tenant) as tx:
+            row = await _card_row(tx, actor, proposal_id)
+            place = await self.storage.place(tx, row.repository)
+            objects = await tx.scalar(select(staging.c.objects).where(staging.c.proposal == proposal_id))
+            said = await _decision(tx, proposal_id)
+            others = (
+                await tx.execute(
+                    LINE.where(
+                        proposal.c.repository == row.repository,
+                        proposal.c.state == "pending",
+                        proposal.c.id != proposal_id,
+                    ).limit(LINES_MOST)
+                )
+            ).all()
+            role = await role_in(tx, actor, row.repository)
+            waiting = (await count_shown(tx, actor))["waiting"]
+            now = await now_of(tx)
+            hindrance = await _hindrance(tx, row)
+            may_undo = role in DECIDERS and await self.undoing.offers(tx, row)
+        card = await asyncio.to_thread(_card, actor, row, place.path, objects, said, others, role, waiting, now)
+        return replace(card, hindrance=hindrance, may_undo=may_undo)
+
+    async def decide(self, who: Decider, proposal_id: UUID, said: Verdicts) -> DecisionResult:
+        """See `proposals/decide`."""
+        done = await self.deciding(who, proposal_id, said)
+        return DecisionResult(done.proposal_id, done.state, done.replayed, _outcome(done.outcome) or Outcome())
+
+    async def undo(self, who: Decider, proposal_id: UUID) -> UUID:
+        """See `proposals/undo`."""
+        async with self.database.bound(who.actor.tenant) as tx:
+            await _card_row(tx, who.actor, proposal_id)
+        return await self.undoing(who, proposal_id)
+
+
+async def _card_row(tx: Bound, actor: Actor, proposal_id: UUID) -> Row[Any]:
+    mine = repository.c.project.in_(memberships(actor))
+    row = (await tx.execute(LINE.where(proposal.c.id == proposal_id, mine))).one_or_none()
+    if row is None:
+        raise Refusal(Code.NOT_FOUND, "There is no such proposal.")
+    return row
+
+
+async def _hindrance(tx: Bound, row: Row[Any]) -> Refusal | None:
+    """What would refuse an approval now: a right that is gone, or a policy that has become stricter."""
+    if row.state != "pending":
+        return None
+    try:
+        (await stand(tx, Proposer.of(row.connection, row.person), row.repository)).check(
+            wanted(load_plan(row.plan), load_manifests(row.manifest))
+        )
+    except Refusal as refusal:
+        return refusal
+    return None
+
+
+async def _decision(tx: Bound, proposal_id: UUID) -> Row[Any] | None:
+    found = await tx.execute(
+        select(decision, person.c.email)
+        .join(person, person.c.id == decision.c.person)
+        .where(decision.c.proposal == proposal_id)
+    )
+    return found.one_or_none()
+
+
+def _card(
+    actor: Actor,
+    row: Row[Any],
+    path: Path,
+    objects: bytes,
+    said: Row[Any] | None,
+    others: Sequence[Row[Any]],
+    role: str | None,
+    waiting: int,
+    now: Any,
+) -> CardView:
+    plan, card = load_plan(row.plan), load_card(row.card)
+    store = BareRepository(path).store(plan, decode(objects))
+    mine = touched(row)
+    return CardView(
+        id=row.id,
+        tenant=row.tenant,
+        project=row.project_name,
+        repository=row.repository_name,
+        branch=short_name(plan.effects[0].ref),
+        state=row.state,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        now=now,
+        connection=row.connection_name,
+        client=row.client_name,
+        card=card,
+        digest=row.digest,
+        pins=tuple(_pin_view(path, pin) for pin in load_pins(row.pins)),
+        files=tuple(_file_views(store, plan, card)),
+        commit_preview=_preview(row, plan, said, actor),
+        decision=None if said is None else DecisionView(said.verdict, said.email, said.note, said.decided_at),
+        outcome=_outcome(read_outcome(row.outcome)),
+        around=tuple(
+            AroundLine(
+                other.id,
+                load_card(other.card).headline,
+                other.connection_name,
+                overlap=overlap(mine, touched(other)) is not None,
+                grouped=row.group_id is not None
+                and (row.connection, row.group_id) == (other.connection, other.group_id),
+            )
+            for other in others
+        ),
+        may_decide=role in DECIDERS,
+        waiting=waiting,
+        refs=tuple(effect.ref for effect in plan.effects),
+        by_owner=row.person is not None,
+    )
+
+
+def _pin_view(path: Path, pin: Pin) -> PinView:
+    git = BareRepository(path)
+    current = read_fact(git, pin.fact)
+    ahead = None
+    if NULL not in (pin.seen, current):
+        ahead = Objects(path).ahead(current, pin.seen)
+    return PinView(pin.fact.name, pin.seen, current, holds(git, pin, current), ahead)
+
+
+def _file_views(store: Staging, plan: Plan, card: ReviewCard) -> Iterable[FileView]:
+    """Every path of everything that is brought, whole; a rename that the card names is one view."""
+    renames = {
+        unquote_path(note.at, "at"): unquote_path(note.params["old_path"], "old_path")
+        for section in card.sections
+        for note in section.notes
+        if "old_path" in note.params
+    }
+    shown = shown_changes(store, plan)
+    for one in shown:
+        differences = store.changes(tree_of(store, one.old), tree_of(store, one.new))
+        changes = {change.path: change for change in differences}
+        for path, change in changes.items():
+            source = renames.get(path)
+            before = changes[source].old if source in changes else change.old
+            if path in renames.values() and change.new is None:
+                continue
+            yield FileView(
+                path=path,
+                old_path=source,
+                old_mode=before.mode if before else 0,
+                new_mode=change.new.mode if change.new else 0,
+                old=_content(store, before),
+                new=_content(store, change.new),
+                of=label(one, plan.commits) if len(shown) > 1 else "",
+            )
+
+
+def _content(store: Staging, entry: Any) -> bytes | None:
+    if entry is None:
+        return None
+    gitlink = 0o160000
+    return f"Subproject commit {entry.oid}\n".encode() if entry.mode == gitlink else store.blob(entry.oid)
+
+
+def _preview(row: Row[Any], plan: Plan, said: Row[Any] | None, actor: Actor) -> str:
+    """The commit as it is or will be. While it waits its committer is whoever approves; without an approval nobody."""
+    approved = said is not None and said.verdict == "approve"
+    waits = row.state == "pending"
+    committer, by = "(nobody)", ""
+    if said is not None and approved:
+        committer, by = said.committer.decode(), said.email
+    elif waits:
+        committer, by = "(you, when you approve)", actor.name
+    trailers = Trailers(row.id, by, row.connection, row.digest) if by else None
+    names = _names_of(plan, read_outcome(row.outcome).get("commits", ()))
+    return "\n".join(_object_text(new, committer, trailers, names) for new in plan.build)
+
+
+def _names_of(plan: Plan, executed: Sequence[str]) -> dict[str, str]:
+    """What the new commits are called: by their ids once they have some, before that by their places."""
+    places = [f"(commit {place} of these)" for place in range(1, len(plan.commits) + 1)]
+    return dict(zip((new.id for new in plan.commits), executed or places, strict=False))
+
+
+def _object_text(new: NewCommit | NewTag, committer: str, trailers: Trailers | None, names: Mapping[str, str]) -> str:
+    message = trailers.end(new.message) if trailers else new.message
+    if isinstance(new, NewTag):
+        target = names.get(new.target, new.target)
+        head = [f"object {target}", "type commit", f"tag {new.name}", f"tagger {committer}"]
+    else:
+        head = [f"tree {new.tree}", *(f"parent {names.get(parent, parent)}" for parent in new.parents)]
+        head += [f"author {new.author.decode(errors='replace')}", f"committer {committer}"]
+    return "\n".join(head) + "\n\n" + message.decode(errors="replace")
+
+
+def _outcome(found: dict[str, Any]) -> Outcome | None:
+    if not found:
+        return None
+    return Outcome(
+        commit=found.get("commit"), head=found.get("head"), code=found.get("code", ""), message=found.get("message", "")
+    )

@@ -1,0 +1,65 @@
+"""The tenant's repositories, and whether agents may propose in one."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, func, select
+
+from service.grants.manage import let_agents_propose
+from service.grants.tables import membership, project
+from service.kit.actor import Actor
+from service.kit.database import Database
+from service.kit.errors import Code, Refusal
+from service.proposals.desk.reach import count_shown, now_of, role_in
+from service.proposals.tables import proposal
+from service.proposals.view import (
+    RepositoriesView,
+    RepositoryAction,
+    RepositoryLine,
+)
+from service.repositories.tables import repository
+
+
+@dataclass(frozen=True)
+class OwnerRepositories:
+    """Implements `view.Repositories`."""
+
+    database: Database
+
+    async def list(self, actor: Actor) -> RepositoriesView:
+        """The tenant's repositories in this person's projects."""
+        async with self.database.bound(actor.tenant) as tx:
+            rows = (
+                await tx.execute(
+                    select(repository, project.c.name.label("project_name"), membership.c.role)
+                    .join(project, (project.c.tenant == repository.c.tenant) & (project.c.id == repository.c.project))
+                    .join(
+                        membership,
+                        (membership.c.tenant == project.c.tenant) & (membership.c.project == project.c.id),
+                    )
+                    .where(membership.c.person == actor.id, membership.c.state == "live")
+                    .order_by(project.c.name, repository.c.name)
+                )
+            ).all()
+            counted = await tx.execute(
+                select(proposal.c.repository, func.count().label("waiting"))
+                .where(proposal.c.state == "pending")
+                .group_by(proposal.c.repository)
+            )
+            waits = {row.repository: row.waiting for row in counted}
+            lines = [_repository_line(row, waits.get(row.id, 0)) for row in rows]
+            return RepositoriesView(await now_of(tx), (await count_shown(tx, actor))["waiting"], tuple(lines))
+
+    async def change(self, actor: Actor, repository_id: UUID, action: RepositoryAction) -> None:
+        """Let agents propose there, or not. Owners only."""
+        async with self.database.bound(actor.tenant) as tx:
+            if await role_in(tx, actor, repository_id) != "owner":
+                raise Refusal(Code.NOT_FOUND, "There is no such repository.")
+            await let_agents_propose(tx, actor, repository_id, on=action == "admit_agents")
+
+
+def _repository_line(row: Row[Any], waiting: int) -> RepositoryLine:
+    return RepositoryLine(
+        row.id, row.project_name, row.name, row.state, row.agents_may_propose, waiting, row.role == "owner"
+    )
