@@ -10,7 +10,11 @@ from service.kit.canonical import sha256
 from service.kit.errors import Code, Refusal
 
 HERE: Final = Path(__file__).parent / "assets"
-TYPES: Final = {".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
 
 
 class Asset(NamedTuple):
