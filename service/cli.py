@@ -18,6 +18,7 @@ WORDS = {
     "connection": "What agents may do.",
     "keys": "What signs commits.",
     "ledger": "What happened.",
+    "verify": "Say of every commit of a clone who signed it.",
     "bench": "Measure how fast approvals are.",
 }
 HIDDEN = ("openapi",)  # for those who work on Placet

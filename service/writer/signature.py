@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 Sign = Callable[[bytes], bytes]
 """Gives the value of the `gpgsig` header for the bytes of a commit without one."""
@@ -49,6 +50,29 @@ def wire(*parts: bytes) -> bytes:
     return b"".join(struct.pack(">I", len(part)) + part for part in parts)
 
 
+class Reader:
+    """Reads SSH's wire format. Everything raises ValueError where there is less than is asked for."""
+
+    def __init__(self, blob: bytes) -> None:
+        self._rest = blob
+
+    def take(self, count: int) -> bytes:
+        """So many bytes."""
+        if len(self._rest) < count:
+            raise ValueError("it ends too early")
+        taken, self._rest = self._rest[:count], self._rest[count:]
+        return taken
+
+    def string(self) -> bytes:
+        """One string."""
+        return self.take(struct.unpack(">I", self.take(4))[0])
+
+    def end(self) -> None:
+        """There is nothing left."""
+        if self._rest:
+            raise ValueError("there is something behind its end")
+
+
 def to_be_signed(commit: bytes) -> bytes:
     """What is signed for a commit without a signature."""
     return _MAGIC + wire(_GIT, _RESERVED, _HASH, hashlib.sha512(commit).digest())
@@ -64,6 +88,37 @@ def armoured(public_key: bytes, signature: bytes) -> bytes:
     blob = _MAGIC + _VERSION + wire(public_key, _GIT, _RESERVED, _HASH, signature)
     lines = textwrap.wrap(base64.b64encode(blob).decode(), _LINE)
     return _BEGIN + "".join(f"{line}\n" for line in lines).encode() + _END
+
+
+def unarmoured(text: bytes) -> tuple[bytes, bytes]:
+    """The public key and the signature, each in wire format, of what git stores.
+
+    Raises:
+        ValueError: it is no SSH signature for git.
+    """
+    if not (text.startswith(_BEGIN) and text.rstrip(b"\n").endswith(_END.rstrip(b"\n"))):
+        raise ValueError("it is no SSH signature")
+    lines = text.rstrip(b"\n").split(b"\n")[1:-1]
+    reader = Reader(base64.b64decode(b"".join(lines), validate=True))
+    if reader.take(len(_MAGIC) + len(_VERSION)) != _MAGIC + _VERSION:
+        raise ValueError("it is of another version")
+    public, *said, signature = (reader.string() for _ in range(5))
+    reader.end()
+    if said != [_GIT, _RESERVED, _HASH]:
+        raise ValueError("it was not made for git")
+    return public, signature
+
+
+def verify_ed25519(public: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether a signature in wire format is this key's. Raises ValueError for what is none of ed25519."""
+    key, signed = Reader(public), Reader(signature)
+    if (key.string(), signed.string()) != (_ED25519, _ED25519):
+        raise ValueError("it is of another type")
+    try:
+        Ed25519PublicKey.from_public_bytes(key.string()).verify(signed.string(), message)
+    except InvalidSignature:
+        return False
+    return True
 
 
 def ed25519_signature(private: Ed25519PrivateKey, commit: bytes) -> bytes:
