@@ -110,6 +110,14 @@ async def let_agents_propose(tx: Bound, actor: Actor, repository_id: UUID, *, on
     append(tx, actor, "repository.agents_may_propose", str(repository_id), on=on)
 
 
+async def require_signatures(tx: Bound, actor: Actor, repository_id: UUID, *, on: bool) -> None:
+    """Let nothing less than a person's own signature approve in a repository, or let it. Raises NOT_FOUND."""
+    row = await _hold(tx, repository, repository.c.id == repository_id)
+    if row.signed_approvals != on:
+        await _change(tx, repository, repository_id, signed_approvals=on)
+        append(tx, actor, "repository.signed_approvals", str(repository_id), on=on)
+
+
 async def sign_commits(tx: Bound, actor: Actor, *, on: bool) -> None:
     """Turn the tenant's switch, and hold its row: until this transaction ends no intent is made in it."""
     row = await _hold(tx, tenant, tenant.c.id == tx.tenant)

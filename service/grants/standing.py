@@ -74,6 +74,7 @@ class Standing:
         pending_most: how many proposals of one connection may wait.
         proposal_seconds: how long a proposal waits for a decision.
         sign_commits: whether the tenant asks for signatures.
+        signed_approvals: whether nothing less than a person's own signature approves in this repository.
     """
 
     now: datetime
@@ -89,6 +90,7 @@ class Standing:
     pending_most: int
     proposal_seconds: int
     sign_commits: bool
+    signed_approvals: bool = False
 
     def is_member(self, person: UUID) -> bool:
         """Whether the person is in the project now, in whatever role."""
@@ -99,6 +101,11 @@ class Standing:
         """Refuse who may not decide in the project. Raises FORBIDDEN."""
         if not self.is_member(person) or self.members[person].role not in DECIDERS:
             raise Refusal(Code.FORBIDDEN, f"The {what} may not decide in this project.", what=what)
+
+    def check_signed(self, signature: bytes | None) -> None:
+        """Refuse an approval without the person's signature where the repository requires it. SIGNATURE_NEEDED."""
+        if self.signed_approvals and signature is None:
+            raise Refusal(Code.SIGNATURE_NEEDED, "This repository takes only approvals signed with a passkey.")
 
     def check(self, wanted: Wanted) -> None:
         """Refuse what may not be.
@@ -136,6 +143,7 @@ def _chain(kind: str) -> Select[Any]:
             (connection.c.granted_by if agent else bindparam("proposer", type_=Uuid)).label("granter"),
             (connection.c.name if agent else literal("")).label("connection_name"),
             repository.c.agents_may_propose,
+            repository.c.signed_approvals,
             project.c.id.label("project_id"),
             tenant.c.pending_most,
             tenant.c.proposal_seconds,
@@ -214,4 +222,5 @@ async def stand(
         pending_most=row.pending_most,
         proposal_seconds=row.proposal_seconds,
         sign_commits=row.sign_commits,
+        signed_approvals=row.signed_approvals,
     )

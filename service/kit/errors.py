@@ -77,6 +77,8 @@ class Code(Enum):
     CARD_CHANGED = Wire("card_changed", 409, "Read the card again before you decide.")
     WARNINGS_OPEN = Wire("warnings_not_acknowledged", 409, "Acknowledge each warning that the card names.")
     CONFIRMATION_OPEN = Wire("confirmation_missing", 409, "Type what the card asks for before you approve.")
+    SIGNATURE_NEEDED = Wire("signature_needed", 409, "Approve it in a browser, with a passkey that signs.")
+    SIGNATURE_REFUSED = Wire("signature_refused", 409, "Approve it again, and let the passkey that is asked sign.")
     NOTHING_TO_UNDO = Wire("nothing_to_undo", 409, "Only what was executed and can be taken back has an undo.")
     PROPOSAL_ENDED = Wire("proposal_ended", 409, "Nothing can be decided here any more.")
     NOT_PENDING = Wire("not_pending", 409, "Only a waiting proposal can be withdrawn.")
@@ -89,6 +91,9 @@ class Code(Enum):
         "could_not_write", 503, "Ask the operator to look at the writer's log, then propose it again."
     )
     MANIFEST_DIFFERS = Wire("manifest_differs", 503, "Ask the operator to look at the writer's log; propose it again.")
+    SIGNATURE_DIFFERS = Wire(
+        "signature_differs", 503, "Ask the operator to look at the writer's log; propose it again."
+    )
 
     # Administration.
     NAME_TAKEN = Wire("name_taken", 409, "Choose another name.")

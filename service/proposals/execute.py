@@ -31,7 +31,8 @@ from service.repositories.lease import LeaseBusy
 from service.repositories.objects import Damaged, Staged, decode
 from service.repositories.placement import Place
 from service.repositories.refs import BrokenRef, LockHeld, RefConflict, RefMoved
-from service.writer.intent import Intent, marker_ref, seal
+from service.writer.approval import OwnerSignature, canonical_decision, signable
+from service.writer.intent import Intent, marker_ref, seal, tip_of
 from service.writer.keys import open_key
 from service.writer.ports import Lease, Repository
 from service.writer.provenance import Trailers, committer_email
@@ -51,9 +52,9 @@ BUSY_SECONDS = 0.5
 ALARM_SECONDS = 3_600
 HELD, REFUSED = b"held", b"refused"
 # Why an approved proposal fails: a right that it hung on is gone.
-RIGHT_GONE = frozenset({Code.FORBIDDEN, Code.PROPOSALS_OFF, Code.POLICY_DENIED, Code.NOT_FOUND})
+RIGHT_GONE = frozenset({Code.FORBIDDEN, Code.PROPOSALS_OFF, Code.POLICY_DENIED, Code.NOT_FOUND, Code.SIGNATURE_NEEDED})
 # What only the operator can mend; the sentence says so, to whoever reads it.
-OPERATORS = frozenset({Code.SIGNING_KEY_UNUSABLE, Code.COULD_NOT_WRITE, Code.MANIFEST_DIFFERS})
+OPERATORS = frozenset({Code.SIGNING_KEY_UNUSABLE, Code.COULD_NOT_WRITE, Code.MANIFEST_DIFFERS, Code.SIGNATURE_DIFFERS})
 FAILS = RIGHT_GONE | OPERATORS
 
 
@@ -329,7 +330,11 @@ class Execute:
             standing = await tx.stand(stored.proposer, stored.repository, approved.approver, lock=True)
             standing.check(wanted(plan, reviewed))
             standing.check_decider(approved.approver)
-            signer = open_key(tx.tenant, await tx.live_key(), self.sealer) if standing.sign_commits else None
+            standing.check_signed(approved.signature)
+            _check_signature(job, approved, plan)
+            by_owner = approved.signature is not None and tip_of(plan) is not None  # a commit has one signature
+            asked = standing.sign_commits and not by_owner
+            signer = open_key(tx.tenant, await tx.live_key(), self.sealer) if asked else None
         except Refusal as refusal:
             if refusal.code not in FAILS:
                 raise
@@ -385,10 +390,27 @@ class Execute:
 
 
 def _seal(job: _Job, approved: Approved, plan: Plan, sign: Sign | None) -> Intent:
-    """The intent of an approved proposal: all of it but a signature is fixed by the decision."""
+    """The intent of an approved proposal: all of it but the service's signature is fixed by the decision. A person's
+    own signature of the last new object stands in it, and there is no other then.
+    """
+    if approved.signature is not None and tip_of(plan) is not None:
+        sign = OwnerSignature(approved.signature).sign
+    return seal(plan, approved.committer, _trailers(job, approved), sign)
+
+
+def _trailers(job: _Job, approved: Approved) -> Trailers:
     stored = approved.proposal
-    trailers = Trailers(job.proposal, committer_email(approved.committer), stored.connection, stored.digest)
-    return seal(plan, approved.committer, trailers, sign)
+    return Trailers(job.proposal, committer_email(approved.committer), stored.connection, stored.digest)
+
+
+def _check_signature(job: _Job, approved: Approved, plan: Plan) -> None:
+    """A person's own signature is of what is built now, byte for byte. Raises SIGNATURE_DIFFERS."""
+    if approved.signature is None:
+        return
+    decided = canonical_decision(job.proposal, approved.proposal.digest, approved.committer)
+    what = signable(plan, seal(plan, approved.committer, _trailers(job, approved)), decided)
+    if not OwnerSignature(approved.signature).holds(what):
+        raise Refusal(Code.SIGNATURE_DIFFERS, "The approval's signature is not of what would be written.")
 
 
 def _speaks(job: _Job, oid: Oid, approved: Approved) -> bool:

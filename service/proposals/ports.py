@@ -54,12 +54,15 @@ class Stored:
 
 @dataclass(frozen=True)
 class Approved:
-    """An approved proposal with what its execution needs: staged objects, committer line, who approved."""
+    """An approved proposal with what its execution needs: staged objects, committer line, who approved, and his own
+    signature in its armour where there is one.
+    """
 
     proposal: Stored
     objects: bytes
     committer: bytes
     approver: UUID
+    signature: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ class Decision:
     note: str
     committer: bytes
     at: datetime
+    signature: bytes | None = None
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ _FIND = {
     True: select(*_STORED).where(_WHICH).with_for_update(key_share=True),
 }
 _APPROVED = (
-    select(*_STORED, staging.c.objects, decision.c.committer, decision.c.person)
+    select(*_STORED, staging.c.objects, decision.c.committer, decision.c.person, decision.c.signature)
     .join(staging, (staging.c.tenant == proposal.c.tenant) & (staging.c.proposal == proposal.c.id))
     .join(decision, (decision.c.tenant == proposal.c.tenant) & (decision.c.proposal == proposal.c.id))
     .where(_WHICH, proposal.c.state == "approved")
@@ -192,6 +192,7 @@ class ProposalTx:
                 "note": one.note,
                 "committer": one.committer,
                 "decided_at": one.at,
+                "signature": one.signature,
             },
         )
 

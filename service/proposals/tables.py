@@ -82,10 +82,26 @@ decision = tenant_table(
     Column("acknowledged", Text, nullable=False),
     Column("note", Text, nullable=False),
     Column("committer", LargeBinary, nullable=False),
+    Column("signature", LargeBinary, nullable=True),  # the person's own, in its armour
     Column("decided_at", DateTime(timezone=True), nullable=False),
     CheckConstraint("verdict IN ('approve', 'decline')", "verdict"),
     within("proposal", "proposal"),
     key=("proposal",),
+)
+
+draft = tenant_table(  # an approval that waits for its person's signature
+    "draft",
+    Column("id", Uuid, nullable=False),
+    Column("proposal", Uuid, nullable=False),
+    Column("person", Uuid, ForeignKey("person.id"), nullable=False),
+    Column("session", Uuid, nullable=True),
+    Column("said", Text, nullable=False),  # JSON: what was acknowledged, at which digest
+    Column("committer", LargeBinary, nullable=False),
+    Column("decided_at", DateTime(timezone=True), nullable=False),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("used_at", DateTime(timezone=True), nullable=True),
+    Index(None, "tenant", "proposal"),
+    within("proposal", "proposal"),
 )
 
 intent = tenant_table(

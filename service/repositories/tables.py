@@ -22,6 +22,7 @@ repository = tenant_table(
     Column("project", Uuid, nullable=False),
     Column("name", Text, nullable=False),
     Column("agents_may_propose", Boolean, nullable=False, server_default=false()),
+    Column("signed_approvals", Boolean, nullable=False, server_default=false()),  # nothing less approves
     Column("state", Text, nullable=False, server_default="live"),
     Column("version", Integer, nullable=False, server_default="1"),
     Column("lock_anchor", SmallInteger, nullable=True),  # lets the writer lock the row and change nothing that counts

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
-from service.contract.data import NULL, Oid
+from service.contract.data import NULL, Draft, Oid
 from service.contract.plan import MoveRef, NewCommit, NewTag, Plan
 from service.contract.undoing import RESTORE_POINTS, kept_ref, made_ref
 from service.repositories.objects import Staged, build_commit, build_tag
@@ -44,7 +44,7 @@ def marker_ref(proposal: object) -> str:
 def seal(plan: Plan, committer: bytes, trailers: Trailers, sign: Sign | None = None) -> Intent:
     """Fix every byte. The same plan, committer, trailers and key give the same ids, today and after a crash.
 
-    Every new commit and tag is signed where `sign` is given, its parents before it. The marker points at what the last
+    Every new commit and tag is offered to `sign`, its parents before it. The marker points at what the last
     move leads to, or at the tip that it takes away. Of a restorable plan, what each ref was is kept in the same
     transaction.
     """
@@ -66,6 +66,15 @@ def seal(plan: Plan, committer: bytes, trailers: Trailers, sign: Sign | None = N
     )
 
 
+def tip_of(plan: Plan) -> Draft | None:
+    """The new commit or tag from which all others are reached, so that one signature covers them; None where there is
+    none, or where there are several.
+    """
+    reached = {at for new in plan.build for at in ((new.target,) if isinstance(new, NewTag) else new.parents)}
+    tips = [new.id for new in plan.build if new.id not in reached]
+    return tips[0] if len(tips) == 1 else None
+
+
 def _commit(new: NewCommit, real: dict[Oid, Oid], committer: bytes, trailers: Trailers, sign: Sign | None) -> Staged:
     build = partial(
         build_commit,
@@ -76,14 +85,16 @@ def _commit(new: NewCommit, real: dict[Oid, Oid], committer: bytes, trailers: Tr
         message=trailers.end(new.message),
     )
     extra = ((b"encoding", new.encoding),) if new.encoding else ()
-    return build(extra=extra) if sign is None else build(extra=(*extra, (b"gpgsig", sign(build(extra=extra).content))))
+    signature = sign(build(extra=extra).content) if sign else None
+    return build(extra=(*extra, (b"gpgsig", signature))) if signature else build(extra=extra)
 
 
 def _tag(new: NewTag, real: dict[Oid, Oid], committer: bytes, trailers: Trailers, sign: Sign | None) -> Staged:
     build = partial(
         build_tag, real.get(new.target, new.target), new.name, tagger=committer, message=trailers.end(new.message)
     )
-    return build() if sign is None else build(signature=sign(build().content))
+    signature = sign(build().content) if sign else None
+    return build(signature=signature) if signature else build()
 
 
 def _kept(proposal: UUID, moves: tuple[MoveRef, ...]) -> Iterator[MoveRef]:

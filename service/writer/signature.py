@@ -16,17 +16,33 @@ from urllib.parse import urlsplit
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-Sign = Callable[[bytes], bytes]
-"""Gives the value of the `gpgsig` header for the bytes of a commit without one."""
+Sign = Callable[[bytes], bytes | None]
+"""Gives the armoured signature for the bytes of a commit or tag without one; None where this one gets none."""
 
 _MAGIC = b"SSHSIG"
 _VERSION = struct.pack(">I", 1)
-_GIT = b"git"
+GIT, DECISION = b"git", b"placet-decision"
+"""What a signature is for, so that none for one thing passes for the other."""
 _RESERVED = b""
 _HASH = b"sha512"
 _ED25519 = b"ssh-ed25519"
 _LINE = 70
 _BEGIN, _END = b"-----BEGIN SSH SIGNATURE-----\n", b"-----END SSH SIGNATURE-----\n"
+
+
+@dataclass(frozen=True)
+class OwnerKey:
+    """The public half of a credential with which a person signed approvals.
+
+    Attributes:
+        email: the person's, as it stands in the commits.
+        line: type and base64.
+        retired_at: when it was taken away; None while it may sign.
+    """
+
+    email: str
+    line: str
+    retired_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -73,28 +89,29 @@ class Reader:
             raise ValueError("there is something behind its end")
 
 
-def to_be_signed(commit: bytes) -> bytes:
-    """What is signed for a commit without a signature."""
-    return _MAGIC + wire(_GIT, _RESERVED, _HASH, hashlib.sha512(commit).digest())
+def to_be_signed(content: bytes, namespace: bytes = GIT) -> bytes:
+    """What is signed for a commit or tag without a signature, or for a decision."""
+    return _MAGIC + wire(namespace, _RESERVED, _HASH, hashlib.sha512(content).digest())
 
 
-def armoured(public_key: bytes, signature: bytes) -> bytes:
+def armoured(public_key: bytes, signature: bytes, namespace: bytes = GIT) -> bytes:
     """The signature as git stores it.
 
     Args:
         public_key: in wire format, its type first.
         signature: in wire format, its type first.
+        namespace: what it is for.
     """
-    blob = _MAGIC + _VERSION + wire(public_key, _GIT, _RESERVED, _HASH, signature)
+    blob = _MAGIC + _VERSION + wire(public_key, namespace, _RESERVED, _HASH, signature)
     lines = textwrap.wrap(base64.b64encode(blob).decode(), _LINE)
     return _BEGIN + "".join(f"{line}\n" for line in lines).encode() + _END
 
 
-def unarmoured(text: bytes) -> tuple[bytes, bytes]:
+def unarmoured(text: bytes, namespace: bytes = GIT) -> tuple[bytes, bytes]:
     """The public key and the signature, each in wire format, of what git stores.
 
     Raises:
-        ValueError: it is no SSH signature for git.
+        ValueError: it is no SSH signature, or one for something else.
     """
     if not (text.startswith(_BEGIN) and text.rstrip(b"\n").endswith(_END.rstrip(b"\n"))):
         raise ValueError("it is no SSH signature")
@@ -104,8 +121,8 @@ def unarmoured(text: bytes) -> tuple[bytes, bytes]:
         raise ValueError("it is of another version")
     public, *said, signature = (reader.string() for _ in range(5))
     reader.end()
-    if said != [_GIT, _RESERVED, _HASH]:
-        raise ValueError("it was not made for git")
+    if said != [namespace, _RESERVED, _HASH]:
+        raise ValueError("it was made for something else")
     return public, signature
 
 
@@ -142,18 +159,19 @@ def fingerprint(blob: bytes) -> str:
     return f"SHA256:{base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip('=')}"
 
 
-def allowed_signers(keys: Iterable[PublicKey], issuer: str | None) -> str:
-    """The file that `gpg.ssh.allowedSignersFile` names: every key that ever signed, and `placet@<host>` as whose it is,
-    the host being the issuer's; a service that says nothing of itself is a local one.
+def allowed_signers(keys: Iterable[PublicKey], issuer: str | None, owners: Iterable[OwnerKey] = ()) -> str:
+    """The file that `gpg.ssh.allowedSignersFile` names: every key that ever signed. An owner's is under his address,
+    the service's under `placet@<host>`, the host being the issuer's; a service that says nothing of itself is local.
 
     A retired one is good for commits that are dated before its end. No key has a beginning: a commit bears the time of
     its approval, which may lie before the making of the key that signs it.
     """
     host = urlsplit(issuer or "").hostname or "localhost"
-    return "".join(f"placet@{host} {_options(key)} {key.line}\n" for key in keys)
+    named = [(f"placet@{host}", key) for key in keys], [(key.email, key) for key in owners]
+    return "".join(f"{name} {_options(key)} {key.line}\n" for some in named for name, key in some)
 
 
-def _options(key: PublicKey) -> str:
+def _options(key: PublicKey | OwnerKey) -> str:
     if key.retired_at is None:
         return 'namespaces="git"'
     # Git compares whole seconds, so the second in which it was retired still counts.

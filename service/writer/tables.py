@@ -1,8 +1,19 @@
 """The keys that sign a tenant's commits."""
 
-from sqlalchemy import CheckConstraint, Column, DateTime, Index, LargeBinary, Text, Uuid, text
+from sqlalchemy import CheckConstraint, Column, DateTime, ForeignKey, Index, LargeBinary, Text, Uuid, text
 
 from service.kit.database import tenant_table
+
+approval_key = tenant_table(  # what an owner signed with here; it stays, since what it signed must verify
+    "approval_key",
+    Column("fingerprint", Text, nullable=False),
+    Column("person", Uuid, ForeignKey("person.id"), nullable=False),
+    Column("email", Text, nullable=False),
+    Column("public_key", Text, nullable=False),
+    Column("used_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Column("retired_at", DateTime(timezone=True), nullable=True),
+    key=("fingerprint", "email"),
+)
 
 signing_key = tenant_table(
     "signing_key",

@@ -254,7 +254,7 @@ class PlayedTx:
         if row is None or row.stored.state != "approved":
             return None
         decision = self.get("decision", proposal_id)
-        return Approved(self._stored(row), row.objects, decision.committer, decision.person)
+        return Approved(self._stored(row), row.objects, decision.committer, decision.person, decision.signature)
 
     async def work(self, proposal_id: UUID) -> Work | None:
         self.statement()
