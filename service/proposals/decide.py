@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from service.contract.answers import State
@@ -23,6 +25,8 @@ from service.proposals.view import Decider, Verdicts
 from service.writer.ports import RefReader
 from service.writer.provenance import committer_line
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 WAIT_SECONDS = 10
 NOTE_MOST = 2_000
 # Refusals that end in the ledger, since a person tried to decide.
@@ -35,6 +39,8 @@ WRITTEN_DOWN = frozenset(
         Code.WARNINGS_OPEN,
         Code.CONFIRMATION_OPEN,
         Code.NOT_FOUND,
+        Code.SIGNATURE_NEEDED,
+        Code.SIGNATURE_REFUSED,
     }
 )
 # What an approval finds when it comes late, and answers as it was answered then.
@@ -54,6 +60,21 @@ class Decided:
     def known(self) -> bool:
         """Whether the end is known."""
         return self.state in FINAL
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What a decision fixes of the commit: who commits it and when, and that person's own signature if there is one."""
+
+    committer: bytes
+    at: datetime
+    signature: bytes | None = None
+
+
+class Then(Protocol[T_co]):
+    """What is done with an approval once everything was checked."""
+
+    async def __call__(self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> T_co: ...
 
 
 @dataclass(frozen=True)
@@ -79,12 +100,16 @@ class Decide:
             Refusal: NOT_FOUND, FORBIDDEN, CARD_CHANGED, WARNINGS_OPEN, PROPOSAL_ENDED with the final state, or what
                 keeps the connection from proposing this now (it stays pending then).
         """
+        return await self.run(who, proposal_id, said, self._approve)
+
+    async def run(self, who: Decider, proposal_id: UUID, said: Verdicts, then: Then[T]) -> Decided | T:
+        """The same with another end: what `then` makes of an approval that may be made. Raises as a decision does."""
         check_text(said.note, "note", most=NOTE_MOST, least=0)
         with self.waiter.expecting(str(proposal_id)) as expected:
-            first = await self.store.repeat(who.actor.tenant, lambda tx: self._decide(tx, who, proposal_id, said))
+            first = await self.store.repeat(who.actor.tenant, lambda tx: self._decide(tx, who, proposal_id, said, then))
             if isinstance(first, Refusal):
                 raise await self._final(who.actor.tenant, proposal_id, first, expected)
-            if first.known or said.verdict == "decline":
+            if not isinstance(first, Decided) or first.known or said.verdict == "decline":
                 return first
             look = partial(self._ended, who.actor.tenant, proposal_id, replayed=first.replayed)
             return await expected.until(look, WAIT_SECONDS) or first
@@ -103,7 +128,9 @@ class Decide:
             return None
         return Decided(proposal_id, stored.state, replayed, read_outcome(stored.outcome))
 
-    async def _decide(self, tx: Tx, who: Decider, proposal_id: UUID, said: Verdicts) -> Decided | Refusal:
+    async def _decide(
+        self, tx: Tx, who: Decider, proposal_id: UUID, said: Verdicts, then: Then[T]
+    ) -> Decided | T | Refusal:
         """A refusal is given back, not raised, so that what the ledger says of it is kept."""
         stored = await _known(tx, proposal_id, lock=True)
         standing = await tx.stand(stored.proposer, stored.repository, who.actor.id)
@@ -111,7 +138,7 @@ class Decide:
             raise _unknown()
         try:
             standing.check_decider(who.actor.id)
-            return await self._weigh(tx, who, stored, standing, said)
+            return await self._weigh(tx, who, stored, standing, said, then)
         except Refusal as refusal:
             if refusal.code not in WRITTEN_DOWN:
                 raise
@@ -120,8 +147,8 @@ class Decide:
             return refusal
 
     async def _weigh(
-        self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts
-    ) -> Decided | Refusal:
+        self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts, then: Then[T]
+    ) -> Decided | T | Refusal:
         if stored.state != "pending":
             return _late(stored, said)
         if stored.expired:
@@ -134,12 +161,20 @@ class Decide:
             return await _decline(tx, who, stored, standing, said)
         _check_acknowledged(stored, said)
         standing.check(wanted(load_plan(stored.plan), load_manifests(stored.manifest)))
-        return await self._approve(tx, who, stored, standing, said)
+        return await then(tx, who, stored, standing, said)
 
     async def _approve(self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> Decided:
+        """Without a signature: not where the repository or the person himself wants one."""
+        standing.check_signed(None)
+        if await tx.credentials(who.actor.id):
+            raise Refusal(Code.SIGNATURE_NEEDED, "You have your approvals signed with a passkey.")
+        return await self.approve(tx, who, stored, said, fixed_now(who, standing))
+
+    async def approve(self, tx: Tx, who: Decider, stored: Stored, said: Verdicts, fixed: Fixed) -> Decided:
+        """Store the approval and hand it to the writer; stale where a pin is broken."""
         refs = self.open((await tx.place(stored.repository)).path)
         broken = await self.in_thread(lambda: broken_pin(refs, load_pins(stored.pins)))
-        await _record(tx, who, stored, standing, said)
+        await _record(tx, who, stored, said, fixed)
         if broken:
             outcome = stale_outcome(*broken)
             await move(tx, who.actor, Change(stored.id, "pending", "stale", outcome))
@@ -200,14 +235,18 @@ def wanted(plan: Plan, reviewed: Sequence[Manifest]) -> Wanted:
 
 
 async def _decline(tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> Decided:
-    await _record(tx, who, stored, standing, said)
+    await _record(tx, who, stored, said, fixed_now(who, standing))
     outcome = {"code": "declined", "note": said.note}
     await move(tx, who.actor, Change(stored.id, "pending", "declined", outcome))
     return Decided(stored.id, "declined", replayed=False, outcome=outcome)
 
 
-async def _record(tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> None:
-    """Store the decision; this fixes committer and committer date, by the database's clock."""
+def fixed_now(who: Decider, standing: Standing) -> Fixed:
+    """Committer and committer date, by the database's clock."""
+    return Fixed(committer_line(who.name, who.email, int(standing.now.timestamp())), standing.now)
+
+
+async def _record(tx: Tx, who: Decider, stored: Stored, said: Verdicts, fixed: Fixed) -> None:
     acknowledged = sorted(said.acknowledged)
     await tx.record(
         Decision(
@@ -218,8 +257,9 @@ async def _record(tx: Tx, who: Decider, stored: Stored, standing: Standing, said
             digest=said.digest,
             acknowledged=acknowledged,
             note=said.note,
-            committer=committer_line(who.name, who.email, int(standing.now.timestamp())),
-            at=standing.now,
+            committer=fixed.committer,
+            at=fixed.at,
+            signature=fixed.signature,
         )
     )
     tx.append(
@@ -229,4 +269,5 @@ async def _record(tx: Tx, who: Decider, stored: Stored, standing: Standing, said
         card_digest=said.digest,
         acknowledged=acknowledged,
         note_sha256=sha256(said.note.encode()),
+        **({"signature": fixed.signature.decode()} if fixed.signature else {}),
     )

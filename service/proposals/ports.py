@@ -19,6 +19,7 @@ from service.kit.actor import Actor
 from service.repositories.placement import Place
 from service.writer.intent import Intent
 from service.writer.keys import LiveKey
+from service.writer.passkey import Passkey
 
 T = TypeVar("T")
 Verdict = Literal["approve", "decline"]
@@ -101,6 +102,29 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class Credential:
+    """A passkey with which a person signs approvals; `key` is its public half."""
+
+    id: bytes
+    key: Passkey
+    counter: int
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An approval that waits for its person's signature; `good`: neither used nor too old, by the database's clock."""
+
+    id: UUID
+    proposal: UUID
+    person: UUID
+    session: UUID | None
+    said: Json
+    committer: bytes
+    at: datetime
+    good: bool = True
+
+
+@dataclass(frozen=True)
 class Change:
     """One move of a proposal's state; `when` compares its expiry with the database's clock as the move is made."""
 
@@ -152,6 +176,18 @@ class Tx(Protocol):
 
     async def record(self, decision: Decision) -> None:
         """Store a decision."""
+
+    async def credentials(self, person: UUID) -> Sequence[Credential]:
+        """With which passkeys a person signs approvals; none: he does not."""
+
+    async def store_draft(self, draft: Draft, seconds: int) -> None:
+        """Store a draft for so many seconds."""
+
+    async def take_draft(self, draft_id: UUID, proposal_id: UUID, session: UUID | None) -> Draft | None:
+        """Use up a draft of this session and proposal, and give it, or how it was; None where there is none."""
+
+    async def signed_with(self, person: UUID, email: str, credential: Credential) -> None:
+        """Publish the key of an approval, and keep how far the authenticator has counted."""
 
     async def queue(self, proposal_id: UUID, repository_id: UUID) -> None:
         """Ask a writer to execute a proposal, and wake one when this commits."""

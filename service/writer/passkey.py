@@ -11,6 +11,7 @@ import json
 import struct
 from dataclasses import dataclass
 
+import cbor2
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -24,6 +25,7 @@ _CURVE = b"nistp256"
 _COORDINATE = 32
 _POINT = 1 + 2 * _COORDINATE
 _DATA_LEAST = 37  # hash of the rp id, flags, counter
+_KTY, _ALG, _CRV, _X, _Y = 1, 3, -1, -2, -3  # COSE's labels
 PRESENT, VERIFIED = 0x01, 0x04
 
 
@@ -53,6 +55,14 @@ class Passkey:
             raise ValueError("this is no key of an authenticator")
         return cls(point, rp_id.decode())
 
+    @classmethod
+    def from_cose(cls, cose: bytes, rp_id: str) -> "Passkey | None":
+        """From a credential's public key as WebAuthn gives it; None for one that is not ES256 (RFC 9053, 2.1)."""
+        key = cbor2.loads(cose)
+        if (key.get(_KTY), key.get(_ALG), key.get(_CRV)) != (2, -7, 1):
+            return None
+        return cls(b"\x04" + key[_X] + key[_Y], rp_id)
+
     @property
     def blob(self) -> bytes:
         """In SSH's wire format."""
@@ -81,6 +91,12 @@ class Assertion:
     authenticator_data: bytes
     client_data: bytes
     signature: bytes
+
+    @property
+    def counter(self) -> int:
+        """How often the authenticator signed; 0 where it does not count, or says too little."""
+        data = self.authenticator_data
+        return int.from_bytes(data[33:37], "big") if len(data) >= _DATA_LEAST else 0
 
 
 def challenge(message: bytes) -> str:

@@ -16,7 +16,18 @@ from service.kit.actor import Actor
 from service.kit.canonical import canonical
 from service.kit.database import Conflict
 from service.kit.errors import Code, Refusal
-from service.proposals.ports import Approved, Cause, Change, Decision, Kind, Stored, StoredIntent, Work
+from service.proposals.ports import (
+    Approved,
+    Cause,
+    Change,
+    Credential,
+    Decision,
+    Draft,
+    Kind,
+    Stored,
+    StoredIntent,
+    Work,
+)
 from service.proposals.states import FINAL
 from service.repositories.placement import Place
 from service.writer.intent import Intent
@@ -325,6 +336,19 @@ class PlayedTx:
         if self.get("decision", decision.proposal) is not None:
             raise ValueError("a proposal is decided once")
         self.put(("decision", decision.proposal), decision)
+
+    async def credentials(self, _person: UUID) -> Sequence[Credential]:
+        self.statement()
+        return ()
+
+    async def store_draft(self, draft: Draft, _seconds: int) -> None:
+        raise NotImplementedError  # nobody here has a passkey
+
+    async def take_draft(self, draft_id: UUID, proposal_id: UUID, session: UUID | None) -> Draft | None:
+        raise NotImplementedError
+
+    async def signed_with(self, person: UUID, email: str, credential: Credential) -> None:
+        raise NotImplementedError
 
     async def queue(self, proposal_id: UUID, repository_id: UUID) -> None:
         self.statement()
