@@ -32,6 +32,7 @@ WRITTEN_DOWN = frozenset(
         Code.POLICY_DENIED,
         Code.PROPOSALS_OFF,
         Code.CARD_CHANGED,
+        Code.NOT_SHOWN,
         Code.WARNINGS_OPEN,
         Code.CONFIRMATION_OPEN,
         Code.NOT_FOUND,
@@ -132,6 +133,7 @@ class Decide:
             raise Refusal(Code.CARD_CHANGED, message, card_digest=stored.digest)
         if said.verdict == "decline":
             return await _decline(tx, who, stored, standing, said)
+        await _check_read(tx, who, stored)
         _check_acknowledged(stored, said)
         standing.check(wanted(load_plan(stored.plan), load_manifests(stored.manifest)))
         return await self._approve(tx, who, stored, standing, said)
@@ -180,6 +182,16 @@ def _ended_refusal(proposal_id: UUID, state: str, outcome: Json) -> Refusal:
     return Refusal(
         Code.PROPOSAL_ENDED, f"This proposal is {state}.", proposal_id=str(proposal_id), status=state, outcome=outcome
     )
+
+
+async def _check_read(tx: Tx, who: Decider, stored: Stored) -> None:
+    """Nothing is approved that was not sent in full to this very session."""
+    unsent = await tx.unsent(stored.id, who.actor.session, stored.digest)
+    if unsent is None:
+        raise Refusal(Code.NOT_SHOWN, "The card was not opened in this session.")
+    if unsent:
+        files = "1 file was" if unsent == 1 else f"{unsent:,} files were"
+        raise Refusal(Code.NOT_SHOWN, f"{files} not shown to you in full.", files=unsent)
 
 
 def _check_acknowledged(stored: Stored, said: Verdicts) -> None:

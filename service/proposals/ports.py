@@ -149,6 +149,9 @@ class Tx(Protocol):
     async def record(self, decision: Decision) -> None:
         """Store a decision."""
 
+    async def unsent(self, proposal_id: UUID, session: UUID | None, digest: str) -> int | None:
+        """How many files of a proposal were not sent in full to a session; None: not even its card."""
+
     async def queue(self, proposal_id: UUID, repository_id: UUID) -> None:
         """Ask a writer to execute a proposal, and wake one when this commits."""
 

@@ -3,6 +3,7 @@
 from typing import get_args
 
 from sqlalchemy import (
+    ARRAY,
     CheckConstraint,
     Column,
     DateTime,
@@ -86,6 +87,18 @@ decision = tenant_table(
     CheckConstraint("verdict IN ('approve', 'decline')", "verdict"),
     within("proposal", "proposal"),
     key=("proposal",),
+)
+
+reading = tenant_table(  # what was sent in full to a session
+    "reading",
+    Column("session", Uuid, nullable=False),
+    Column("proposal", Uuid, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("files", Integer, nullable=False),  # how many the proposal has
+    Column("sent", ARRAY(Integer), nullable=False),  # the places of those that were sent, from 1
+    Column("begun_at", DateTime(timezone=True), nullable=False, server_default=NOW),
+    within("proposal", "proposal"),
+    key=("session", "proposal"),
 )
 
 intent = tenant_table(

@@ -90,6 +90,14 @@ def proposal_id(call: Call) -> UUID:
     return read_id(call.request.path_params["id"])
 
 
+def place(call: Call) -> int:
+    """Which file of a proposal the address names, from 1; what is no number is no file."""
+    asked = call.request.path_params["place"]
+    if not (asked.isascii() and asked.isdecimal() and len(asked) <= _DIGITS_MOST and asked[0] != "0"):
+        raise Refusal(Code.NOT_FOUND, NO_PROPOSAL)
+    return int(asked)
+
+
 def show(call: Call) -> Show:
     """Which list of the inbox is asked for."""
     asked = call.request.query_params.get("show", "waiting")
