@@ -29,6 +29,7 @@ from service.kit.actor import Actor, system
 from service.kit.database import Database
 from service.kit.sealed import Sealer
 from service.kit.secrets import new_secret, secret_hash
+from service.proposals.again import AskAgain
 from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide, Decided, Decider, Verdicts
 from service.proposals.desk.cards import OwnerCards
@@ -160,7 +161,7 @@ class House:
 
     async def card(self, shown: Json) -> CardView:
         """What the owner's page is made of."""
-        cards = OwnerCards(self.stage.app_db, self.stage.storage, self.stage.decide, self.stage.undo)
+        cards = OwnerCards(self.stage.app_db, self.stage.storage, self.stage.decide, self.stage.undo, self.stage.again)
         return await cards.read(self.owner.actor, UUID(shown["proposal_id"]))
 
     async def land(self, shown: Json) -> Decided:
@@ -225,6 +226,7 @@ class Stage:
         self.submit = Submit(self.app_db, self.storage, "localhost")
         store = ProposalStore(self.app_db, self.storage)
         self.decide = Decide(store, BareRepository, anyio.to_thread.run_sync, _AtOnce())
+        self.again = AskAgain(self.app_db)
         self.undo = Undo(self.app_db, self.submit, REGISTRY.operations())
 
     def own(self, actor: Actor) -> OwnProposals:

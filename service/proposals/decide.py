@@ -1,6 +1,6 @@
 """Decide: one owner's yes or no, bound to what he was shown, and everything checked again at that moment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from service.kit.canonical import sha256
 from service.kit.database import Conflict
 from service.kit.errors import Code, Refusal
 from service.proposals.planning import broken_pin, load_card, load_manifests, load_pins, load_plan
-from service.proposals.ports import Change, Decision, Expects, InThread, Store, Stored, Tx, Waits
+from service.proposals.ports import Change, Decision, Expects, InThread, Store, Stored, Tx, Verdict, Waits
 from service.proposals.states import FINAL, LostRace, move, read_outcome
 from service.proposals.view import Decider, Verdicts
 from service.writer.ports import RefReader
@@ -40,6 +40,8 @@ WRITTEN_DOWN = frozenset(
 )
 # What an approval finds when it comes late, and answers as it was answered then.
 REPLAYED: frozenset[str] = frozenset({"approved", "executing", "executed", "stale", "failed"})
+NO: Mapping[Verdict, str] = {"decline": "declined", "changes": "changes_requested"}
+"""The verdicts that end a proposal as declined, and the code of each in its outcome."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +82,12 @@ class Decide:
             Refusal: NOT_FOUND, FORBIDDEN, CARD_CHANGED, WARNINGS_OPEN, PROPOSAL_ENDED with the final state, or what
                 keeps the connection from proposing this now (it stays pending then).
         """
-        check_text(said.note, "note", most=NOTE_MOST, least=0)
+        check_text(said.note, "note", most=NOTE_MOST, least=1 if said.verdict == "changes" else 0)
         with self.waiter.expecting(str(proposal_id)) as expected:
             first = await self.store.repeat(who.actor.tenant, lambda tx: self._decide(tx, who, proposal_id, said))
             if isinstance(first, Refusal):
                 raise await self._final(who.actor.tenant, proposal_id, first, expected)
-            if first.known or said.verdict == "decline":
+            if first.known:
                 return first
             look = partial(self._ended, who.actor.tenant, proposal_id, replayed=first.replayed)
             return await expected.until(look, WAIT_SECONDS) or first
@@ -131,7 +133,7 @@ class Decide:
         if said.digest != stored.digest:
             message = "The card is not the one you saw. Look at it again."
             raise Refusal(Code.CARD_CHANGED, message, card_digest=stored.digest)
-        if said.verdict == "decline":
+        if said.verdict in NO:
             return await _decline(tx, who, stored, standing, said)
         await _check_read(tx, who, stored)
         _check_acknowledged(stored, said)
@@ -172,7 +174,8 @@ def _unknown() -> Refusal:
 
 def _late(stored: Stored, said: Verdicts) -> Decided | Refusal:
     outcome = read_outcome(stored.outcome)
-    same = stored.state in REPLAYED if said.verdict == "approve" else stored.state == "declined"
+    code = NO.get(said.verdict)
+    same = stored.state in REPLAYED if code is None else (stored.state, outcome.get("code")) == ("declined", code)
     if same:
         return Decided(stored.id, stored.state, replayed=True, outcome=outcome)
     return _ended_refusal(stored.id, stored.state, outcome)
@@ -213,7 +216,7 @@ def wanted(plan: Plan, reviewed: Sequence[Manifest]) -> Wanted:
 
 async def _decline(tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> Decided:
     await _record(tx, who, stored, standing, said)
-    outcome = {"code": "declined", "note": said.note}
+    outcome = {"code": NO[said.verdict], "note": said.note}
     await move(tx, who.actor, Change(stored.id, "pending", "declined", outcome))
     return Decided(stored.id, "declined", replayed=False, outcome=outcome)
 

@@ -21,7 +21,7 @@ from service.writer.intent import Intent
 from service.writer.keys import LiveKey
 
 T = TypeVar("T")
-Verdict = Literal["approve", "decline"]
+Verdict = Literal["approve", "decline", "changes"]
 Kind = Literal["execute", "expire", "maintain", "drop"]
 """What a worker may have to do: with a proposal, with a repository (maintain), with a restore point (drop)."""
 

@@ -49,6 +49,7 @@ proposal = tenant_table(
     Column("digest", Text, nullable=False),
     Column("state", Text, nullable=False, server_default="pending"),
     Column("outcome", Text, nullable=True),  # JSON: the commit, the head that was in the way, the reason
+    Column("wanted_again", Text, nullable=True),  # what an owner told the agent when he asked for it again
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=NOW),
     Column("expires_at", DateTime(timezone=True), nullable=False),
     Column("ended_at", DateTime(timezone=True), nullable=True),
@@ -84,7 +85,7 @@ decision = tenant_table(
     Column("note", Text, nullable=False),
     Column("committer", LargeBinary, nullable=False),
     Column("decided_at", DateTime(timezone=True), nullable=False),
-    CheckConstraint("verdict IN ('approve', 'decline')", "verdict"),
+    CheckConstraint("verdict IN ('approve', 'decline', 'changes')", "verdict"),
     within("proposal", "proposal"),
     key=("proposal",),
 )

@@ -19,7 +19,7 @@ from service.writer.signature import PublicKey
 
 Standing = Literal["live", "paused", "revoked"]
 Show = Literal["waiting", "decided", "stale", "ended"]
-Verdict = Literal["approve", "decline"]
+Verdict = Literal["approve", "decline", "changes"]
 ConnectionAction = Literal["pause", "resume", "revoke"]
 RepositoryAction = Literal["admit_agents", "refuse_agents"]
 
@@ -174,6 +174,8 @@ class CardView:
         by_owner: an owner proposed it, not an agent; `connection` and `client` are his name then.
         may_undo: it was executed, something takes it back, and nothing does so yet.
         sent: the places, from 1, of the files that were sent in full to this session.
+        may_ask_again: it came too late, and its agent can be asked to propose it anew.
+        wanted_again: what the agent was told when it was; None where it was not.
     """
 
     id: UUID
@@ -202,6 +204,8 @@ class CardView:
     by_owner: bool = False
     may_undo: bool = False
     sent: frozenset[int] = frozenset()
+    may_ask_again: bool = False
+    wanted_again: str | None = None
 
 
 @dataclass(frozen=True)
@@ -371,6 +375,9 @@ class Cards(Protocol):
         Raises:
             Refusal: CARD_CHANGED; NOT_SHOWN; WARNINGS_OPEN; CONFIRMATION_OPEN; PROPOSAL_ENDED with `state`; FORBIDDEN.
         """
+
+    async def ask_again(self, who: Decider, proposal_id: UUID, note: str) -> None:
+        """Tell the agent that what came too late is wanted again. Raises NOT_TOO_LATE; FORBIDDEN."""
 
     async def undo(self, who: Decider, proposal_id: UUID) -> UUID:
         """Propose what takes an execution back, or find what was proposed for that; gives the proposal.

@@ -22,7 +22,7 @@ class SigningAnswer(Answer):
 
 
 class ProposedAnswer(Answer):
-    """The proposal that was made, or that had been made before."""
+    """The proposal that was made, had been made before, or is wanted again."""
 
     proposal_id: str
 
@@ -160,6 +160,8 @@ class CardAnswer(Answer):
     may_decide: bool
     by_owner: bool
     may_undo: bool
+    may_ask_again: bool
+    wanted_again: str | None
     decision: DecisionAnswer | None
     outcome: OutcomeAnswer | None
 

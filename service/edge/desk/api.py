@@ -112,6 +112,15 @@ async def undo(call: Call) -> Response:
     return _answer(ProposedAnswer(proposal_id=str(proposed)))
 
 
+async def ask_again(call: Call) -> Response:
+    """Ask the agent to propose again what came too late; it reads that as data."""
+    who = await asking.decider(call)
+    subject = asking.proposal_id(call)
+    sent = asking.checked(asking.Again, await call.json())
+    await call.parts.desk.cards.ask_again(who, subject, sent.note)
+    return _answer(ProposedAnswer(proposal_id=str(subject)))
+
+
 def _answer(answer: Answer, status: int = 200) -> Response:
     return json_response(answer.model_dump(mode="json"), status)
 
@@ -170,6 +179,8 @@ def _card(view: CardView) -> CardAnswer:
         may_decide=view.may_decide,
         by_owner=view.by_owner,
         may_undo=view.may_undo,
+        may_ask_again=view.may_ask_again,
+        wanted_again=view.wanted_again,
         decision=view.decision and _decision(view.decision),
         outcome=view.outcome and _outcome(view.outcome),
     )
@@ -231,6 +242,13 @@ ENDPOINTS: Final = (
         "proposal.decide",
         decide,
         docs=Docs({200: DecidedAnswer, 202: UnknownOutcome}, asking.Decision),
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/proposals/{id}/again",
+        "proposal.decide",
+        ask_again,
+        docs=Docs({200: ProposedAnswer}, asking.Again),
     ),
     Endpoint("POST", "/api/v1/proposals/{id}/undo", "proposal.decide", undo, docs=Docs({200: ProposedAnswer})),
 )

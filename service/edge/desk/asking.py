@@ -41,6 +41,12 @@ class Decision(Arguments):
         )
 
 
+class Again(Arguments):
+    """What the agent is told when something is wanted again; nothing for the usual sentence."""
+
+    note: Annotated[str, AfterValidator(_check_note)] = ""
+
+
 class ConnectionChange(Arguments):
     """What to do with a connection."""
 

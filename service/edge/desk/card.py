@@ -41,6 +41,7 @@ CARD_BYTES: Final = 600_000
 """Files fold once so much is shown of the ones before."""
 _KINDS: Final = {"refs/heads/": "branch", "refs/tags/": "tag"}
 _COLOURS: Final = {"executed": "good", "stale": "mind", "failed": "lost"}
+_SAID: Final = {"approve": "Approved", "decline": "Declined", "changes": "Sent back for changes"}
 _AT_WORK: Final = frozenset({"approved", "executing"})
 
 
@@ -92,6 +93,8 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
         "note_most": NOTE_MOST,
         "decision": _decision(view),
         "may_undo": view.may_undo,
+        "may_ask_again": view.may_ask_again and view.wanted_again is None,
+        "wanted_again": view.wanted_again and Visible().text(view.wanted_again),
         **_pins(view),
         "expiry": _expiry(view),
         "commit": Visible().text(view.commit_preview),
@@ -190,7 +193,8 @@ def _hides(hidden: int) -> Iterator[Say]:
 
 
 def _ending(view: CardView) -> Say:
-    lead, text = ENDINGS[view.state]
+    asked = view.decision is not None and view.decision.verdict == "changes"
+    lead, text = ENDINGS["changes" if asked else view.state]
     return Say(
         _COLOURS.get(view.state, "plain"),
         lead,
@@ -286,8 +290,9 @@ def _decision(view: CardView) -> dict[str, Any]:
     if view.decision is None:
         return {"title": "Decision", "text": _undecided(view), "note": ""}
     made = view.decision
-    verb = "Approved" if made.verdict == "approve" else "Declined"
-    text = Markup("{} by <bdi>{}</bdi> {}.").format(verb, Visible().line(made.email), moment(made.at, view.now))
+    text = Markup("{} by <bdi>{}</bdi> {}.").format(
+        _SAID[made.verdict], Visible().line(made.email), moment(made.at, view.now)
+    )
     return {"title": "Decision", "text": text, "note": Visible().text(made.note)}
 
 

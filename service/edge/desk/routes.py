@@ -21,6 +21,7 @@ NO_REPOSITORY: Final = "There is no such repository."
 _SHOWN_AGAIN: Final = frozenset(
     {
         Code.NOT_SHOWN,
+        Code.TEXT_REJECTED,
         Code.WARNINGS_OPEN,
         Code.CONFIRMATION_OPEN,
         Code.CARD_CHANGED,
@@ -86,6 +87,20 @@ async def undo(call: Call) -> Response:
             raise
         return await _card(call, who.actor, proposal, Attempt(refusal))
     return _see(f"/proposals/{proposed}", who.actor)
+
+
+async def ask_again(call: Call) -> Response:
+    """Ask the agent to propose again what came too late."""
+    who = await asking.decider(call)
+    proposal = asking.proposal_id(call)
+    sent = await asking.form(call, asking.Again)
+    try:
+        await call.parts.desk.cards.ask_again(who, proposal, sent.note)
+    except Refusal as refusal:
+        if refusal.code in _LOST:
+            raise
+        return await _card(call, who.actor, proposal, Attempt(refusal))
+    return _see(f"/proposals/{proposal}", who.actor)
 
 
 async def connections(call: Call) -> Response:
@@ -159,6 +174,7 @@ ENDPOINTS: Final = (
     _get("/proposals/{id}", "proposal.view", card),
     _get("/proposals/{id}/files/{place}", "proposal.view", file),
     _post("/proposals/{id}/decision", "proposal.decide", decide),
+    _post("/proposals/{id}/again", "proposal.decide", ask_again),
     _post("/proposals/{id}/undo", "proposal.decide", undo),
     _get("/connections", "connection.view", connections),
     _post("/connections/{id}", "connection.manage", change_connection),

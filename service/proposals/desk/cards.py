@@ -20,6 +20,7 @@ from service.grants.tables import person
 from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
+from service.proposals.again import TOO_LATE, AskAgain
 from service.proposals.decide import Decide, wanted
 from service.proposals.desk.reach import LINE, LINES_MOST, count_shown, memberships, now_of, role_in
 from service.proposals.others import overlap, touched
@@ -57,6 +58,7 @@ class OwnerCards:
     storage: Storage
     deciding: Decide
     undoing: Undo
+    asking_again: AskAgain
 
     async def read(self, actor: Actor, proposal_id: UUID) -> CardView:
         """Everything on one proposal."""
@@ -106,6 +108,12 @@ class OwnerCards:
         """See `proposals/decide`."""
         done = await self.deciding(who, proposal_id, said)
         return DecisionResult(done.proposal_id, done.state, done.replayed, _outcome(done.outcome) or Outcome())
+
+    async def ask_again(self, who: Decider, proposal_id: UUID, note: str) -> None:
+        """See `proposals/again`."""
+        async with self.database.bound(who.actor.tenant) as tx:
+            await _card_row(tx, who.actor, proposal_id)
+        await self.asking_again(who, proposal_id, note)
 
     async def undo(self, who: Decider, proposal_id: UUID) -> UUID:
         """See `proposals/undo`."""
@@ -191,6 +199,8 @@ def _card(
         waiting=waiting,
         refs=tuple(effect.ref for effect in plan.effects),
         by_owner=row.person is not None,
+        may_ask_again=role in DECIDERS and row.state in TOO_LATE and row.connection is not None,
+        wanted_again=row.wanted_again,
     )
 
 
