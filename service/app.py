@@ -16,6 +16,7 @@ from service.edge.parts import Parts
 from service.grants.reach import ReachedRepositories
 from service.kit.actor import Actor
 from service.kit.database import Database
+from service.proposals.again import AskAgain
 from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide
 from service.proposals.desk.cards import OwnerCards
@@ -75,6 +76,7 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
                 storage,
                 Decide(store, BareRepository, anyio.to_thread.run_sync, waiter),
                 Undo(database, submit, registry.operations()),
+                AskAgain(database),
             ),
             connections=OwnerConnections(database),
             repositories=OwnerRepositories(database),

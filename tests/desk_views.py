@@ -398,7 +398,7 @@ class CraftedDesk:
         """As the pages ask for it."""
         return SimpleNamespace(
             inbox=SimpleNamespace(read=self.inbox),
-            cards=SimpleNamespace(read=self.card, decide=self.decide),
+            cards=SimpleNamespace(read=self.card, decide=self.decide, file=self.file, sent=self.sent),
             connections=SimpleNamespace(list=self.connections, change=self.connection_action),
             repositories=SimpleNamespace(list=self.repositories, change=self.repository_action),
             ledger=SimpleNamespace(read=self.ledger),
@@ -414,6 +414,15 @@ class CraftedDesk:
             raise Refusal(Code.NOT_FOUND, desk.NO_PROPOSAL)
         found: desk.CardView = cards[proposal_id]
         return found
+
+    async def file(self, _actor: Actor, proposal_id: UUID, place: int) -> desk.OneFile:
+        card = await self.card(_actor, proposal_id)
+        if place > len(card.files):
+            raise Refusal(Code.NOT_FOUND, "There is no such file.")
+        return desk.OneFile(proposal_id, TENANT, DIGEST, place, len(card.files), card.files[place - 1], 0)
+
+    async def sent(self, *_sent: Any, **_more: Any) -> None:
+        """Nothing is kept."""
 
     async def decide(self, who: desk.Decider, *sent: Any) -> Any:
         self.asked.append((who.actor.tenant, *sent))

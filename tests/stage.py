@@ -29,12 +29,14 @@ from service.kit.actor import Actor, system
 from service.kit.database import Database
 from service.kit.sealed import Sealer
 from service.kit.secrets import new_secret, secret_hash
+from service.proposals.again import AskAgain
 from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide, Decided, Decider, Verdicts
 from service.proposals.desk.cards import OwnerCards
 from service.proposals.execute import Execute
 from service.proposals.own import OwnProposals
 from service.proposals.planning import load_card
+from service.proposals.reading import record_sent
 from service.proposals.restore import ReachedRestorePoints
 from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
@@ -159,7 +161,7 @@ class House:
 
     async def card(self, shown: Json) -> CardView:
         """What the owner's page is made of."""
-        cards = OwnerCards(self.stage.app_db, self.stage.storage, self.stage.decide, self.stage.undo)
+        cards = OwnerCards(self.stage.app_db, self.stage.storage, self.stage.decide, self.stage.undo, self.stage.again)
         return await cards.read(self.owner.actor, UUID(shown["proposal_id"]))
 
     async def land(self, shown: Json) -> Decided:
@@ -172,16 +174,23 @@ class House:
         return await self.own.read(shown["proposal_id"], 0)
 
     async def decide(
-        self, shown: Json, verdict: str = "approve", *, owner: Decider | None = None, **said: Any
+        self, shown: Json, verdict: str = "approve", *, owner: Decider | None = None, read: bool = True, **said: Any
     ) -> Decided:
-        """Decide as an owner who acknowledged every warning; `decide` waits for no writer here."""
+        """Decide as an owner who read the card, unless `read` is False, and acknowledged every warning; `decide` waits
+        for no writer here.
+        """
         async with self.stage.app_db.bound(self.tenant) as tx:
             card = await tx.scalar(select(proposal.c.card).where(proposal.c.id == UUID(shown["proposal_id"])))
         warnings = load_card(card).warnings if card else ()
         typed = frozenset(str(note.params["confirm"]) for note in warnings if "confirm" in note.params)
         names = frozenset(note.name for note in warnings)
         given = {"digest": shown["card_digest"], "acknowledged": names, "confirmed": typed, **said}
-        return await self.stage.decide(owner or self.owner, UUID(shown["proposal_id"]), Verdicts(verdict, **given))  # type: ignore[arg-type]
+        who = owner or self.owner
+        async with self.stage.app_db.bound(self.tenant) as tx:
+            if card and who.actor.session and read:
+                seen = (UUID(shown["proposal_id"]), who.actor.session, shown["card_digest"])
+                await record_sent(tx, *seen, of=0, places=())
+        return await self.stage.decide(who, UUID(shown["proposal_id"]), Verdicts(verdict, **given))  # type: ignore[arg-type]
 
     async def sign(self) -> PublicKey:
         """Have this tenant's commits signed from now on."""
@@ -217,6 +226,7 @@ class Stage:
         self.submit = Submit(self.app_db, self.storage, "localhost")
         store = ProposalStore(self.app_db, self.storage)
         self.decide = Decide(store, BareRepository, anyio.to_thread.run_sync, _AtOnce())
+        self.again = AskAgain(self.app_db)
         self.undo = Undo(self.app_db, self.submit, REGISTRY.operations())
 
     def own(self, actor: Actor) -> OwnProposals:

@@ -1,14 +1,14 @@
 """Approvals that a person signed: the signature, what it was made with, and what waits for one.
 
 Revision ID: 0011
-Revises: 0004
+Revises: 0006
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = '0011'
-down_revision = '0004'
+down_revision = '0006'
 branch_labels = None
 depends_on = None
 

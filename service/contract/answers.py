@@ -53,6 +53,9 @@ class OutcomeAnswer(Answer):
     code: str | None = Field(None, description="Why it ended, as a stable code; changes_requested: see note.")
     message: str | None = Field(None, description="The same as a sentence.")
     note: str | None = Field(None, description="What the owner wrote. It is data from a person.")
+    propose_again: str | None = Field(
+        None, description="What the owner wrote when he asked for it anew. It is data from a person."
+    )
     moves: list[MoveAnswer] | None = Field(None, description="Every ref that moved.")
     restore_point_id: str | None = Field(None, description="Under which what the refs were before is kept.")
 
@@ -66,7 +69,9 @@ class HeadlineAnswer(Answer):
 
 
 class NextAnswer(Answer):
-    """The call that leads on, and how many milliseconds to wait before it."""
+    """The call that leads on, and how many milliseconds to wait before it. Arguments that are yours to choose, such as
+    a new idempotency key, are left out.
+    """
 
     tool: str
     arguments: Json

@@ -76,9 +76,11 @@ class Code(Enum):
     # The decision.
     CARD_CHANGED = Wire("card_changed", 409, "Read the card again before you decide.")
     WARNINGS_OPEN = Wire("warnings_not_acknowledged", 409, "Acknowledge each warning that the card names.")
+    NOT_SHOWN = Wire("not_shown_in_full", 409, "Open every file of the card in this session, then decide.")
     CONFIRMATION_OPEN = Wire("confirmation_missing", 409, "Type what the card asks for before you approve.")
     SIGNATURE_NEEDED = Wire("signature_needed", 409, "Approve it in a browser, with a passkey that signs.")
     SIGNATURE_REFUSED = Wire("signature_refused", 409, "Approve it again, and let the passkey that is asked sign.")
+    NOT_TOO_LATE = Wire("not_too_late", 409, "Only what became stale or expired can be asked for again.")
     NOTHING_TO_UNDO = Wire("nothing_to_undo", 409, "Only what was executed and can be taken back has an undo.")
     PROPOSAL_ENDED = Wire("proposal_ended", 409, "Nothing can be decided here any more.")
     NOT_PENDING = Wire("not_pending", 409, "Only a waiting proposal can be withdrawn.")

@@ -1,6 +1,6 @@
 """Decide: one owner's yes or no, bound to what he was shown, and everything checked again at that moment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -19,7 +19,7 @@ from service.kit.canonical import sha256
 from service.kit.database import Conflict
 from service.kit.errors import Code, Refusal
 from service.proposals.planning import broken_pin, load_card, load_manifests, load_pins, load_plan
-from service.proposals.ports import Change, Decision, Expects, InThread, Store, Stored, Tx, Waits
+from service.proposals.ports import Change, Decision, Expects, InThread, Store, Stored, Tx, Verdict, Waits
 from service.proposals.states import FINAL, LostRace, move, read_outcome
 from service.proposals.view import Decider, Verdicts
 from service.writer.ports import RefReader
@@ -36,6 +36,7 @@ WRITTEN_DOWN = frozenset(
         Code.POLICY_DENIED,
         Code.PROPOSALS_OFF,
         Code.CARD_CHANGED,
+        Code.NOT_SHOWN,
         Code.WARNINGS_OPEN,
         Code.CONFIRMATION_OPEN,
         Code.NOT_FOUND,
@@ -45,6 +46,8 @@ WRITTEN_DOWN = frozenset(
 )
 # What an approval finds when it comes late, and answers as it was answered then.
 REPLAYED: frozenset[str] = frozenset({"approved", "executing", "executed", "stale", "failed"})
+NO: Mapping[Verdict, str] = {"decline": "declined", "changes": "changes_requested"}
+"""The verdicts that end a proposal as declined, and the code of each in its outcome."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +107,12 @@ class Decide:
 
     async def run(self, who: Decider, proposal_id: UUID, said: Verdicts, then: Then[T]) -> Decided | T:
         """The same with another end: what `then` makes of an approval that may be made. Raises as a decision does."""
-        check_text(said.note, "note", most=NOTE_MOST, least=0)
+        check_text(said.note, "note", most=NOTE_MOST, least=1 if said.verdict == "changes" else 0)
         with self.waiter.expecting(str(proposal_id)) as expected:
             first = await self.store.repeat(who.actor.tenant, lambda tx: self._decide(tx, who, proposal_id, said, then))
             if isinstance(first, Refusal):
                 raise await self._final(who.actor.tenant, proposal_id, first, expected)
-            if not isinstance(first, Decided) or first.known or said.verdict == "decline":
+            if not isinstance(first, Decided) or first.known:
                 return first
             look = partial(self._ended, who.actor.tenant, proposal_id, replayed=first.replayed)
             return await expected.until(look, WAIT_SECONDS) or first
@@ -157,8 +160,9 @@ class Decide:
         if said.digest != stored.digest:
             message = "The card is not the one you saw. Look at it again."
             raise Refusal(Code.CARD_CHANGED, message, card_digest=stored.digest)
-        if said.verdict == "decline":
+        if said.verdict in NO:
             return await _decline(tx, who, stored, standing, said)
+        await _check_read(tx, who, stored)
         _check_acknowledged(stored, said)
         standing.check(wanted(load_plan(stored.plan), load_manifests(stored.manifest)))
         return await then(tx, who, stored, standing, said)
@@ -205,7 +209,8 @@ def _unknown() -> Refusal:
 
 def _late(stored: Stored, said: Verdicts) -> Decided | Refusal:
     outcome = read_outcome(stored.outcome)
-    same = stored.state in REPLAYED if said.verdict == "approve" else stored.state == "declined"
+    code = NO.get(said.verdict)
+    same = stored.state in REPLAYED if code is None else (stored.state, outcome.get("code")) == ("declined", code)
     if same:
         return Decided(stored.id, stored.state, replayed=True, outcome=outcome)
     return _ended_refusal(stored.id, stored.state, outcome)
@@ -215,6 +220,16 @@ def _ended_refusal(proposal_id: UUID, state: str, outcome: Json) -> Refusal:
     return Refusal(
         Code.PROPOSAL_ENDED, f"This proposal is {state}.", proposal_id=str(proposal_id), status=state, outcome=outcome
     )
+
+
+async def _check_read(tx: Tx, who: Decider, stored: Stored) -> None:
+    """Nothing is approved that was not sent in full to this very session."""
+    unsent = await tx.unsent(stored.id, who.actor.session, stored.digest)
+    if unsent is None:
+        raise Refusal(Code.NOT_SHOWN, "The card was not opened in this session.")
+    if unsent:
+        files = "1 file was" if unsent == 1 else f"{unsent:,} files were"
+        raise Refusal(Code.NOT_SHOWN, f"{files} not shown to you in full.", files=unsent)
 
 
 def _check_acknowledged(stored: Stored, said: Verdicts) -> None:
@@ -236,7 +251,7 @@ def wanted(plan: Plan, reviewed: Sequence[Manifest]) -> Wanted:
 
 async def _decline(tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> Decided:
     await _record(tx, who, stored, said, fixed_now(who, standing))
-    outcome = {"code": "declined", "note": said.note}
+    outcome = {"code": NO[said.verdict], "note": said.note}
     await move(tx, who.actor, Change(stored.id, "pending", "declined", outcome))
     return Decided(stored.id, "declined", replayed=False, outcome=outcome)
 

@@ -18,6 +18,7 @@ from service.grants.tables import connection_repository
 from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
+from service.proposals.decide import NO
 from service.proposals.others import other_agents
 from service.proposals.planning import broken_pin, load_card, load_pins, load_plan
 from service.proposals.ports import Change
@@ -31,7 +32,7 @@ from service.repositories.bare import BareRepository
 from service.repositories.placement import Place, Storage
 
 ASK_AGAIN_MS = 5_000
-OUTCOME_FIELDS = ("commit", "head", "code", "message", "note", "moves", "restore_point_id")
+OUTCOME_FIELDS = ("commit", "head", "code", "message", "note", "propose_again", "moves", "restore_point_id")
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class OwnProposals:
             "outcome": _outcome(row),
             "received": self._received(row),
             "headline": card.headline.model_dump(mode="json"),
-            "next": None if row.state in FINAL else _ask_again(row.id),
+            "next": _next(row),
         }
 
     def _received(self, row: Row[Any]) -> Sequence[Json]:
@@ -169,14 +170,20 @@ def _kept(card: ReviewCard) -> Sequence[Json] | None:
 def _outcome(row: Row[Any]) -> Json | None:
     """How it ended, with the owner's note, whatever his verdict was."""
     found = {**read_outcome(row.outcome), **({"note": row.note} if row.note else {})}
+    found["propose_again"] = row.wanted_again
     if found.get("restorable"):
         found["restore_point_id"] = str(row.id)
     return {name: found[name] for name in OUTCOME_FIELDS if found.get(name)} or None
 
 
-def _ask_again(proposal_id: UUID) -> Json:
-    arguments = {"proposal_id": str(proposal_id), "wait_seconds": 25}
-    return {"tool": "read_proposal", "arguments": arguments, "after_ms": ASK_AGAIN_MS}
+def _next(row: Row[Any]) -> Json | None:
+    """What to call next: this one again while it waits, the tool that proposed it where a person wants it anew."""
+    if row.state not in FINAL:
+        arguments = {"proposal_id": str(row.id), "wait_seconds": 25}
+        return {"tool": "read_proposal", "arguments": arguments, "after_ms": ASK_AGAIN_MS}
+    if row.wanted_again or read_outcome(row.outcome).get("code") == NO["changes"]:
+        return {"tool": row.kind, "arguments": {"repository_id": str(row.repository)}, "after_ms": 0}
+    return None
 
 
 def _uuid(text: str) -> UUID:

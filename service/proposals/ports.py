@@ -22,7 +22,7 @@ from service.writer.keys import LiveKey
 from service.writer.passkey import Passkey
 
 T = TypeVar("T")
-Verdict = Literal["approve", "decline"]
+Verdict = Literal["approve", "decline", "changes"]
 Kind = Literal["execute", "expire", "maintain", "drop"]
 """What a worker may have to do: with a proposal, with a repository (maintain), with a restore point (drop)."""
 
@@ -188,6 +188,9 @@ class Tx(Protocol):
 
     async def signed_with(self, person: UUID, email: str, credential: Credential) -> None:
         """Publish the key of an approval, and keep how far the authenticator has counted."""
+
+    async def unsent(self, proposal_id: UUID, session: UUID | None, digest: str) -> int | None:
+        """How many files of a proposal were not sent in full to a session; None: not even its card."""
 
     async def queue(self, proposal_id: UUID, repository_id: UUID) -> None:
         """Ask a writer to execute a proposal, and wake one when this commits."""

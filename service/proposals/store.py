@@ -23,6 +23,7 @@ from service.ledger.append import append
 from service.ledger.tables import ref_move
 from service.proposals.maintain import ask_to_maintain
 from service.proposals.ports import Approved, Cause, Change, Decision, Kind, Stored, StoredIntent, Tx, Work
+from service.proposals.reading import count_unsent
 from service.proposals.states import DONE, FINAL, WORK
 from service.proposals.tables import decision, intent, proposal, restore_point, staging, work_queue
 from service.repositories.objects import decode, encode
@@ -195,6 +196,9 @@ class ProposalTx:
                 "signature": one.signature,
             },
         )
+
+    async def unsent(self, proposal_id: UUID, session: UUID | None, digest: str) -> int | None:
+        return await count_unsent(self.bound, proposal_id, session, digest)
 
     async def queue(self, proposal_id: UUID, repository_id: UUID) -> None:
         row = {"kind": "execute", "tenant": self.tenant, "subject": proposal_id, "repository": repository_id}

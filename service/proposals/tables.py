@@ -3,6 +3,7 @@
 from typing import get_args
 
 from sqlalchemy import (
+    ARRAY,
     CheckConstraint,
     Column,
     DateTime,
@@ -48,6 +49,7 @@ proposal = tenant_table(
     Column("digest", Text, nullable=False),
     Column("state", Text, nullable=False, server_default="pending"),
     Column("outcome", Text, nullable=True),  # JSON: the commit, the head that was in the way, the reason
+    Column("wanted_again", Text, nullable=True),  # what an owner told the agent when he asked for it again
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=NOW),
     Column("expires_at", DateTime(timezone=True), nullable=False),
     Column("ended_at", DateTime(timezone=True), nullable=True),
@@ -84,7 +86,7 @@ decision = tenant_table(
     Column("committer", LargeBinary, nullable=False),
     Column("signature", LargeBinary, nullable=True),  # the person's own, in its armour
     Column("decided_at", DateTime(timezone=True), nullable=False),
-    CheckConstraint("verdict IN ('approve', 'decline')", "verdict"),
+    CheckConstraint("verdict IN ('approve', 'decline', 'changes')", "verdict"),
     within("proposal", "proposal"),
     key=("proposal",),
 )
@@ -102,6 +104,18 @@ draft = tenant_table(  # an approval that waits for its person's signature
     Column("used_at", DateTime(timezone=True), nullable=True),
     Index(None, "tenant", "proposal"),
     within("proposal", "proposal"),
+)
+
+reading = tenant_table(  # what was sent in full to a session
+    "reading",
+    Column("session", Uuid, nullable=False),
+    Column("proposal", Uuid, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("files", Integer, nullable=False),  # how many the proposal has
+    Column("sent", ARRAY(Integer), nullable=False),  # the places of those that were sent, from 1
+    Column("begun_at", DateTime(timezone=True), nullable=False, server_default=NOW),
+    within("proposal", "proposal"),
+    key=("session", "proposal"),
 )
 
 intent = tenant_table(

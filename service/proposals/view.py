@@ -4,7 +4,7 @@ Codes, parameters and bytes: no HTML and no sentences. Every time is the databas
 by the clock that ends the wait.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal, Protocol
@@ -19,7 +19,7 @@ from service.writer.signature import PublicKey
 
 Standing = Literal["live", "paused", "revoked"]
 Show = Literal["waiting", "decided", "stale", "ended"]
-Verdict = Literal["approve", "decline"]
+Verdict = Literal["approve", "decline", "changes"]
 ConnectionAction = Literal["pause", "resume", "revoke"]
 RepositoryAction = Literal["admit_agents", "refuse_agents"]
 
@@ -173,6 +173,9 @@ class CardView:
         hindrance: why an approval would be refused now, whatever the card says; a live fact like `around`.
         by_owner: an owner proposed it, not an agent; `connection` and `client` are his name then.
         may_undo: it was executed, something takes it back, and nothing does so yet.
+        sent: the places, from 1, of the files that were sent in full to this session.
+        may_ask_again: it came too late, and its agent can be asked to propose it anew.
+        wanted_again: what the agent was told when it was; None where it was not.
     """
 
     id: UUID
@@ -200,6 +203,28 @@ class CardView:
     refs: tuple[str, ...] = ()
     by_owner: bool = False
     may_undo: bool = False
+    sent: frozenset[int] = frozenset()
+    may_ask_again: bool = False
+    wanted_again: str | None = None
+
+
+@dataclass(frozen=True)
+class OneFile:
+    """One file of a proposal, whole.
+
+    Attributes:
+        place: which, from 1.
+        of: how many there are.
+        unsent: how many of them are not sent in full to this session, this one left out.
+    """
+
+    proposal: UUID
+    tenant: UUID
+    digest: str
+    place: int
+    of: int
+    file: FileView
+    unsent: int
 
 
 @dataclass(frozen=True)
@@ -338,12 +363,21 @@ class Cards(Protocol):
 
     async def read(self, actor: Actor, proposal_id: UUID) -> CardView: ...
 
+    async def file(self, actor: Actor, proposal_id: UUID, place: int) -> OneFile:
+        """One of its files, whole. Raises NOT_FOUND where there is no such place."""
+
+    async def sent(self, actor: Actor, proposal_id: UUID, digest: str, *, of: int, places: Collection[int]) -> None:
+        """Store that the card with this digest was sent to the actor's session, and these of its files in full."""
+
     async def decide(self, who: Decider, proposal_id: UUID, said: Verdicts) -> DecisionResult:
         """Decide, and after an approval wait at most 10 seconds for the writer.
 
         Raises:
-            Refusal: CARD_CHANGED; WARNINGS_OPEN; CONFIRMATION_OPEN; PROPOSAL_ENDED with `state`; FORBIDDEN.
+            Refusal: CARD_CHANGED; NOT_SHOWN; WARNINGS_OPEN; CONFIRMATION_OPEN; PROPOSAL_ENDED with `state`; FORBIDDEN.
         """
+
+    async def ask_again(self, who: Decider, proposal_id: UUID, note: str) -> None:
+        """Tell the agent that what came too late is wanted again. Raises NOT_TOO_LATE; FORBIDDEN."""
 
     async def undo(self, who: Decider, proposal_id: UUID) -> UUID:
         """Propose what takes an execution back, or find what was proposed for that; gives the proposal.

@@ -51,8 +51,10 @@ class Owner:
         return await self.http.post(url, data=form, headers=self._headers())
 
     async def decide(self, proposal: str, verdict: str, note: str = "") -> httpx.Response:
-        """Look at the card, acknowledge every warning on it, decide."""
+        """Look at the card and at each of its files, acknowledge every warning on it, decide."""
         card: dict[str, Any] = (await self.get(f"/api/v1/proposals/{proposal}")).json()
+        for file in card["files"]:
+            await self.get(f"/api/v1/proposals/{proposal}/files/{file['place']}")
         names = [warning["name"] for warning in card["warnings"]]
         return await self.click(proposal, verdict, card["card_digest"], names, note)
 

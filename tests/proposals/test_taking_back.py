@@ -106,7 +106,7 @@ async def test_an_undo_that_ended_in_vain_may_be_proposed_anew_and_an_undo_be_un
 
 async def may_undo(house: House, shown: Json) -> bool:
     """What the card offers."""
-    cards = OwnerCards(house.stage.app_db, house.stage.storage, house.stage.decide, house.stage.undo)
+    cards = OwnerCards(house.stage.app_db, house.stage.storage, house.stage.decide, house.stage.undo, house.stage.again)
     return (await cards.read(house.owner.actor, UUID(shown["proposal_id"]))).may_undo
 
 

@@ -1,5 +1,7 @@
 """What the owner API answers, as the types that its description is generated from."""
 
+from typing import Literal
+
 from service.contract.data import Json
 from service.contract.ports import Answer
 
@@ -20,7 +22,7 @@ class SigningAnswer(Answer):
 
 
 class ProposedAnswer(Answer):
-    """The proposal that was made, or that had been made before."""
+    """The proposal that was made, had been made before, or is wanted again."""
 
     proposal_id: str
 
@@ -70,12 +72,33 @@ class FileSide(Answer):
 
 
 class FileAnswer(Answer):
-    """One path of the net change."""
+    """One path of the net change; `sent`: it was sent in full to this session, which an approval needs of each."""
 
+    place: int
+    sent: bool
     path: str
     old_path: str | None
     old: FileSide | None
     new: FileSide | None
+
+
+class Content(Answer):
+    """A file's content: as text where it is UTF-8, else in base64."""
+
+    encoding: Literal["utf-8", "base64"]
+    data: str
+
+
+class FileContents(Answer):
+    """One file in full. Having asked for each is what lets this session approve; `unsent`: how many are left."""
+
+    place: int
+    of: int
+    card_digest: str
+    path: str
+    old: Content | None
+    new: Content | None
+    unsent: int
 
 
 class PinAnswer(Answer):
@@ -137,6 +160,8 @@ class CardAnswer(Answer):
     may_decide: bool
     by_owner: bool
     may_undo: bool
+    may_ask_again: bool
+    wanted_again: str | None
     decision: DecisionAnswer | None
     outcome: OutcomeAnswer | None
 

@@ -3,6 +3,8 @@
 A change carries the session's token in `X-CSRF-Token`; `GET /api/v1/session` gives it to the session's own browser.
 """
 
+import base64
+from collections.abc import Collection
 from typing import Final
 
 from starlette.responses import Response
@@ -13,9 +15,11 @@ from service.contract.ports import Answer
 from service.edge.desk import asking
 from service.edge.desk.answers import (
     CardAnswer,
+    Content,
     DecidedAnswer,
     DecisionAnswer,
     FileAnswer,
+    FileContents,
     FileSide,
     OutcomeAnswer,
     PinAnswer,
@@ -61,9 +65,32 @@ async def proposals(call: Call) -> Response:
 
 
 async def proposal(call: Call) -> Response:
-    """One card: its codes and what they say, its digest, its pins and how they stand."""
+    """One card: its codes and what they say, its digest, its pins and how they stand. Its files are asked for one by
+    one, and an approval needs each of them.
+    """
     actor = await asking.who(call)
-    return _answer(_card(await call.parts.desk.cards.read(actor, asking.proposal_id(call))))
+    view = await call.parts.desk.cards.read(actor, asking.proposal_id(call))
+    if call.request.method != "HEAD":
+        await call.parts.desk.cards.sent(actor, view.id, view.digest, of=len(view.files), places=())
+    return _answer(_card(view))
+
+
+async def file(call: Call) -> Response:
+    """One file of a card in full, before and after; counted from 1."""
+    actor = await asking.who(call)
+    one = await call.parts.desk.cards.file(actor, asking.proposal_id(call), asking.place(call))
+    if call.request.method != "HEAD":
+        await call.parts.desk.cards.sent(actor, one.proposal, one.digest, of=one.of, places={one.place})
+    contents = FileContents(
+        place=one.place,
+        of=one.of,
+        card_digest=one.digest,
+        path=quote_path(one.file.path),
+        old=_content(one.file.old),
+        new=_content(one.file.new),
+        unsent=one.unsent,
+    )
+    return _answer(contents)
 
 
 async def decide(call: Call) -> Response:
@@ -83,6 +110,15 @@ async def undo(call: Call) -> Response:
     who = await asking.decider(call)
     proposed = await call.parts.desk.cards.undo(who, asking.proposal_id(call))
     return _answer(ProposedAnswer(proposal_id=str(proposed)))
+
+
+async def ask_again(call: Call) -> Response:
+    """Ask the agent to propose again what came too late; it reads that as data."""
+    who = await asking.decider(call)
+    subject = asking.proposal_id(call)
+    sent = asking.checked(asking.Again, await call.json())
+    await call.parts.desk.cards.ask_again(who, subject, sent.note)
+    return _answer(ProposedAnswer(proposal_id=str(subject)))
 
 
 def _answer(answer: Answer, status: int = 200) -> Response:
@@ -137,12 +173,14 @@ def _card(view: CardView) -> CardAnswer:
             SectionAnswer(code=section.code, notes=[_said("note", note) for note in section.notes])
             for section in view.card.sections
         ],
-        files=[_file(file) for file in view.files],
+        files=[_file(file, place, view.sent) for place, file in enumerate(view.files, 1)],
         pins=[_pin(pin) for pin in view.pins],
         commit_preview=view.commit_preview,
         may_decide=view.may_decide,
         by_owner=view.by_owner,
         may_undo=view.may_undo,
+        may_ask_again=view.may_ask_again,
+        wanted_again=view.wanted_again,
         decision=view.decision and _decision(view.decision),
         outcome=view.outcome and _outcome(view.outcome),
     )
@@ -156,8 +194,19 @@ def _said(chapter: Chapter, note: Note) -> SaidNote:
     return SaidNote(name=note.name, code=note.code, at=note.at, params=note.params, says=plain(sentence(chapter, note)))
 
 
-def _file(file: FileView) -> FileAnswer:
+def _content(content: bytes | None) -> Content | None:
+    if content is None:
+        return None
+    try:
+        return Content(encoding="utf-8", data=content.decode())
+    except UnicodeDecodeError:
+        return Content(encoding="base64", data=base64.b64encode(content).decode())
+
+
+def _file(file: FileView, place: int, sent: Collection[int]) -> FileAnswer:
     return FileAnswer(
+        place=place,
+        sent=place in sent,
         path=quote_path(file.path),
         old_path=quote_path(file.old_path) if file.old_path is not None else None,
         old=_side(file.old_mode, file.old),
@@ -181,11 +230,25 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/api/v1/proposals", "proposal.view", proposals, docs=Docs({200: ProposalList})),
     Endpoint("GET", "/api/v1/proposals/{id}", "proposal.view", proposal, docs=Docs({200: CardAnswer})),
     Endpoint(
+        "GET",
+        "/api/v1/proposals/{id}/files/{place}",
+        "proposal.view",
+        file,
+        docs=Docs({200: FileContents}),
+    ),
+    Endpoint(
         "POST",
         "/api/v1/proposals/{id}/decision",
         "proposal.decide",
         decide,
         docs=Docs({200: DecidedAnswer, 202: UnknownOutcome}, asking.Decision),
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/proposals/{id}/again",
+        "proposal.decide",
+        ask_again,
+        docs=Docs({200: ProposedAnswer}, asking.Again),
     ),
     Endpoint("POST", "/api/v1/proposals/{id}/undo", "proposal.decide", undo, docs=Docs({200: ProposedAnswer})),
 )

@@ -41,6 +41,12 @@ class Decision(Arguments):
         )
 
 
+class Again(Arguments):
+    """What the agent is told when something is wanted again; nothing for the usual sentence."""
+
+    note: Annotated[str, AfterValidator(_check_note)] = ""
+
+
 class ConnectionChange(Arguments):
     """What to do with a connection."""
 
@@ -88,6 +94,14 @@ def read_id(text: str, missing: str = NO_PROPOSAL) -> UUID:
 def proposal_id(call: Call) -> UUID:
     """The proposal that the address names."""
     return read_id(call.request.path_params["id"])
+
+
+def place(call: Call) -> int:
+    """Which file of a proposal the address names, from 1; what is no number is no file."""
+    asked = call.request.path_params["place"]
+    if not (asked.isascii() and asked.isdecimal() and len(asked) <= _DIGITS_MOST and asked[0] != "0"):
+        raise Refusal(Code.NOT_FOUND, NO_PROPOSAL)
+    return int(asked)
 
 
 def show(call: Call) -> Show:

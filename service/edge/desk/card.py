@@ -3,7 +3,7 @@
 Every sentence comes from codes; everything that an agent or a repository wrote passes through `Visible`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from service.contract.plan import Note
 from service.contract.undoing import RESTORE_POINTS
 from service.edge.advice import for_people
 from service.edge.desk.asking import NOTE_MOST
-from service.edge.desk.diffview import FilePanel, file_name, panel
+from service.edge.desk.diffview import FilePanel, file_name, folded_panel, panel, size_of
 from service.edge.desk.inbox import first_line
 from service.edge.desk.pieces import counted
 from service.edge.desk.sentences import (
@@ -29,14 +29,19 @@ from service.edge.desk.sentences import (
 from service.edge.desk.visible import Visible
 from service.edge.desk.when import moment
 from service.kit.errors import Refusal
-from service.proposals.view import CardView, Outcome, PinView, Verdicts
+from service.proposals.view import CardView, FileView, OneFile, Outcome, PinView, Verdicts
 
 _CODE: Final = Markup('<code title="{whole}">{short}</code>')
 _SHORT: Final = 8
 _FEW: Final = 3
 PINS_SHOWN: Final = 8
+FILE_BYTES: Final = 150_000
+"""A file with more to compare folds."""
+CARD_BYTES: Final = 600_000
+"""Files fold once so much is shown of the ones before."""
 _KINDS: Final = {"refs/heads/": "branch", "refs/tags/": "tag"}
 _COLOURS: Final = {"executed": "good", "stale": "mind", "failed": "lost"}
+_SAID: Final = {"approve": "Approved", "decline": "Declined", "changes": "Sent back for changes"}
 _AT_WORK: Final = frozenset({"approved", "executing"})
 
 
@@ -63,12 +68,13 @@ class Say:
 def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
     """The values of the card template. Compares and colours every file: call it in a thread."""
     counting = Visible()  # only what is the agent's own counts; sentences repeat it
-    files = [panel(file, f"file-{place}") for place, file in enumerate(view.files, 1)]
+    files = _panels(view.files)
     agent = _agent(view, counting)
     hidden = counting.hidden + sum(file.hidden for file in files)
     headline = sentence("headline", view.card.headline)
     return {
         **_head(view, files),
+        **unseen(view.digest, len(view.sent.union(places_sent(files))), len(files)),
         "here": "",
         "waiting": view.waiting,
         "title": plain(headline),
@@ -81,11 +87,14 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
         "to_do": len(view.card.warnings) + sum("confirm" in note.params for note in view.card.warnings),
         "sections": list(_sections(view, files)),
         "files": files,
+        "sent": view.sent,
         "form": _open(view),
         "note": attempt.sent.note if attempt and attempt.sent else "",
         "note_most": NOTE_MOST,
         "decision": _decision(view),
         "may_undo": view.may_undo,
+        "may_ask_again": view.may_ask_again and view.wanted_again is None,
+        "wanted_again": view.wanted_again and Visible().text(view.wanted_again),
         **_pins(view),
         "expiry": _expiry(view),
         "commit": Visible().text(view.commit_preview),
@@ -94,18 +103,56 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
     }
 
 
+def file_page(one: OneFile) -> dict[str, Any]:
+    """The values of a page with one file, whole. Compares and colours it: call it in a thread."""
+    shown = panel(one.file, one.place)
+    path = Visible()
+    return {
+        **unseen(one.digest, one.of - one.unsent, one.of),
+        "file": shown,
+        "sent": frozenset({one.place}),
+        "id": str(one.proposal),
+        "tenant": str(one.tenant),
+        "link": f"/proposals/{one.proposal}?tenant={one.tenant}",
+        "title": f"File {one.place} of {one.of}",
+        "name": path.path(one.file.path),
+        "here": "",
+    }
+
+
+def _panels(files: Sequence[FileView]) -> list[FilePanel]:
+    """Every file, whole as long as the page has room; a browser and a reader stop at some point."""
+    panels, room = [], CARD_BYTES
+    for place, file in enumerate(files, 1):
+        size = size_of(file)
+        fits = size <= min(FILE_BYTES, room)
+        panels.append(panel(file, place) if fits else folded_panel(file, place))
+        room -= size if fits else 0
+    return panels
+
+
+def places_sent(files: Iterable[FilePanel]) -> frozenset[int]:
+    """The files that a page carries in full."""
+    return frozenset(file.place for file in files if not file.folded)
+
+
+def unseen(digest: str, sent: int, of: int) -> dict[str, Any]:
+    """What the rail says of files that are not open yet, for the card and for each file that is opened."""
+    return {"digest": digest, "unseen": of - sent}
+
+
 def _open(view: CardView) -> bool:
     return view.state == "pending" and view.may_decide and view.expires_at > view.now
 
 
-def _head(view: CardView, files: Iterable[FilePanel]) -> dict[str, Any]:
+def _head(view: CardView, files: Sequence[FilePanel]) -> dict[str, Any]:
     visible = Visible()
     counts = [(file.added, file.removed) for file in files]
+    folded = any(file.folded for file in files)  # what is not compared cannot be counted
     return {
         "id": str(view.id),
         "tenant": str(view.tenant),
         "link": f"/proposals/{view.id}?tenant={view.tenant}",
-        "digest": view.digest,
         "place": visible.line(f"{view.project} / {view.repository}"),
         "branch": visible.line(view.branch),
         "more_branches": len(view.refs) - 1,
@@ -113,8 +160,8 @@ def _head(view: CardView, files: Iterable[FilePanel]) -> dict[str, Any]:
         "client": visible.line(view.client),
         "connection": visible.line(view.connection) if view.connection != view.client else "",
         "subject": visible.line(first_line(view.card.agent_words.get("message", ""))),
-        "added": sum(added for added, _ in counts),
-        "removed": sum(removed for _, removed in counts),
+        "added": 0 if folded else sum(added for added, _ in counts),
+        "removed": 0 if folded else sum(removed for _, removed in counts),
     }
 
 
@@ -146,7 +193,8 @@ def _hides(hidden: int) -> Iterator[Say]:
 
 
 def _ending(view: CardView) -> Say:
-    lead, text = ENDINGS[view.state]
+    asked = view.decision is not None and view.decision.verdict == "changes"
+    lead, text = ENDINGS["changes" if asked else view.state]
     return Say(
         _COLOURS.get(view.state, "plain"),
         lead,
@@ -242,8 +290,9 @@ def _decision(view: CardView) -> dict[str, Any]:
     if view.decision is None:
         return {"title": "Decision", "text": _undecided(view), "note": ""}
     made = view.decision
-    verb = "Approved" if made.verdict == "approve" else "Declined"
-    text = Markup("{} by <bdi>{}</bdi> {}.").format(verb, Visible().line(made.email), moment(made.at, view.now))
+    text = Markup("{} by <bdi>{}</bdi> {}.").format(
+        _SAID[made.verdict], Visible().line(made.email), moment(made.at, view.now)
+    )
     return {"title": "Decision", "text": text, "note": Visible().text(made.note)}
 
 

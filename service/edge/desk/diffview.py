@@ -57,6 +57,8 @@ class FilePanel:
         rows: the lines; None where there are none to show, and `facts` says why.
         hidden: how many hidden characters are marked in path and lines.
         of: where it changes, if the proposal changes several things; empty otherwise.
+        place: which file of the proposal it is, from 1.
+        folded: how big it is, where it is not shown yet; empty for one that is shown whole.
     """
 
     anchor: str
@@ -69,11 +71,13 @@ class FilePanel:
     facts: tuple[str, ...]
     rows: Markup | None
     of: Markup
+    place: int
+    folded: str = ""
 
 
-def panel(file: FileView, anchor: str) -> FilePanel:
+def panel(file: FileView, place: int) -> FilePanel:
     """Build the panel of one file. Takes time in proportion to its contents; call it in a thread."""
-    visible = Visible()
+    visible, anchor = Visible(), f"file-{place}"
     diff = diff_file(file.old, file.new)
     rows = Markup("").join(_Rows(file, diff, visible, anchor).html()) if diff.hunks else None
     path = visible.path(file.path)
@@ -89,7 +93,38 @@ def panel(file: FileView, anchor: str) -> FilePanel:
         facts=tuple(_facts(file, diff)),
         rows=rows,
         of=Visible().line(file.of),
+        place=place,
     )
+
+
+def folded_panel(file: FileView, place: int) -> FilePanel:
+    """A file of which only what its head says is shown. Nothing in it was compared."""
+    visible = Visible()
+    return FilePanel(
+        anchor=f"file-{place}",
+        path=visible.path(file.path),
+        old_path=visible.path(file.old_path) if file.old_path is not None else None,
+        badges=(*_fate(file), *_modes(file.old_mode, file.new_mode)),
+        added=0,
+        removed=0,
+        hidden=visible.hidden,
+        facts=(),
+        rows=None,
+        of=Visible().line(file.of),
+        place=place,
+        folded=_sizes(file),
+    )
+
+
+def size_of(file: FileView) -> int:
+    """How much there is to compare, in bytes."""
+    return len(file.old or b"") + len(file.new or b"")
+
+
+def _sizes(file: FileView) -> str:
+    if file.old is None or file.new is None:
+        return counted(size_of(file), "byte")
+    return f"{len(file.old):,} bytes before, {len(file.new):,} after"
 
 
 def file_name(file: FileView) -> str:

@@ -7,7 +7,7 @@ from uuid import UUID
 from starlette.responses import RedirectResponse, Response
 
 from service.edge.desk import asking
-from service.edge.desk.card import Attempt, card_page
+from service.edge.desk.card import Attempt, card_page, file_page, places_sent
 from service.edge.desk.inbox import inbox_page
 from service.edge.desk.lists import connections_page, ledger_page, repositories_page, unstopped
 from service.edge.guard import Call, Endpoint, Handler
@@ -20,6 +20,8 @@ NO_CONNECTION: Final = "There is no such connection."
 NO_REPOSITORY: Final = "There is no such repository."
 _SHOWN_AGAIN: Final = frozenset(
     {
+        Code.NOT_SHOWN,
+        Code.TEXT_REJECTED,
         Code.WARNINGS_OPEN,
         Code.CONFIRMATION_OPEN,
         Code.CARD_CHANGED,
@@ -44,6 +46,19 @@ async def card(call: Call) -> Response:
     """`/proposals/<id>`: what would happen, and the decision."""
     actor = await asking.who(call)
     return await _card(call, actor, asking.proposal_id(call))
+
+
+async def file(call: Call) -> Response:
+    """`/proposals/<id>/files/<place>`: one file whole; for a script, the piece that takes its folded head's place."""
+    actor = await asking.who(call)
+    proposal = asking.proposal_id(call)
+    one = await call.parts.desk.cards.file(actor, proposal, asking.place(call))
+    values: dict[str, Any] = await asyncio.to_thread(file_page, one)
+    if call.request.method != "HEAD":
+        await call.parts.desk.cards.sent(actor, proposal, one.digest, of=one.of, places={one.place})
+    if "hx-request" in call.request.headers:
+        return page(call, "file_part.html", swapped=True, **values)
+    return page(call, "file_page.html", **values)
 
 
 async def decide(call: Call) -> Response:
@@ -72,6 +87,20 @@ async def undo(call: Call) -> Response:
             raise
         return await _card(call, who.actor, proposal, Attempt(refusal))
     return _see(f"/proposals/{proposed}", who.actor)
+
+
+async def ask_again(call: Call) -> Response:
+    """Ask the agent to propose again what came too late."""
+    who = await asking.decider(call)
+    proposal = asking.proposal_id(call)
+    sent = await asking.form(call, asking.Again)
+    try:
+        await call.parts.desk.cards.ask_again(who, proposal, sent.note)
+    except Refusal as refusal:
+        if refusal.code in _LOST:
+            raise
+        return await _card(call, who.actor, proposal, Attempt(refusal))
+    return _see(f"/proposals/{proposal}", who.actor)
 
 
 async def connections(call: Call) -> Response:
@@ -115,6 +144,10 @@ async def ledger(call: Call) -> Response:
 async def _card(call: Call, actor: Actor, proposal: UUID, attempt: Attempt | None = None) -> Response:
     view = await call.parts.desk.cards.read(actor, proposal)
     values: dict[str, Any] = await asyncio.to_thread(card_page, view, attempt)
+    if call.request.method != "HEAD":  # of which nothing is sent
+        await call.parts.desk.cards.sent(
+            actor, proposal, view.digest, of=len(view.files), places=places_sent(values["files"])
+        )
     status = attempt.refusal.code.value.status if attempt else 200
     return page(call, "card.html", status, **values)
 
@@ -139,7 +172,9 @@ def _post(path: str, permission: str, handler: Handler) -> Endpoint:
 ENDPOINTS: Final = (
     _get("/", "proposal.view", inbox),
     _get("/proposals/{id}", "proposal.view", card),
+    _get("/proposals/{id}/files/{place}", "proposal.view", file),
     _post("/proposals/{id}/decision", "proposal.decide", decide),
+    _post("/proposals/{id}/again", "proposal.decide", ask_again),
     _post("/proposals/{id}/undo", "proposal.decide", undo),
     _get("/connections", "connection.view", connections),
     _post("/connections/{id}", "connection.manage", change_connection),

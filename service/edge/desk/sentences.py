@@ -304,9 +304,10 @@ ENDINGS: Final[Mapping[str, tuple[str, str]]] = {
     "approved": ("The writer is at work.", "You approved this. Look again in a moment to see how it ended."),
     "executing": ("The writer is at work.", "You approved this. Look again in a moment to see how it ended."),
     "executed": ("Done.", "What you see below has been done."),
-    "stale": ("Stale: the branch moved first.", "Nothing was changed. Ask the agent to propose again on the new head."),
+    "stale": ("Stale: the branch moved first.", "Nothing was changed. The agent can propose it again on the new head."),
     "failed": ("Failed.", "It was approved, but could not be executed. Nothing was changed."),
     "declined": ("Declined.", "Nothing was changed, and nothing will be."),
+    "changes": ("Sent back for changes.", "Nothing was changed. The agent reads your note and may propose again."),
     "cancelled": ("Withdrawn.", "The agent took this back before it was decided. Nothing was changed."),
     "expired": ("Expired.", "Nobody decided in time. Nothing was changed. The agent may propose it again."),
 }

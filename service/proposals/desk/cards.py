@@ -1,7 +1,7 @@
 """One proposal as its card shows it, and what an owner does there."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,12 @@ from service.grants.tables import person
 from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
+from service.proposals.again import TOO_LATE, AskAgain
 from service.proposals.decide import Decide, wanted
 from service.proposals.desk.reach import LINE, LINES_MOST, count_shown, memberships, now_of, role_in
 from service.proposals.others import overlap, touched
 from service.proposals.planning import holds, load_card, load_manifests, load_pins, load_plan, read_fact
+from service.proposals.reading import record_sent, sent_places
 from service.proposals.states import read_outcome
 from service.proposals.tables import decision, proposal, staging
 from service.proposals.undo import Undo
@@ -34,6 +36,7 @@ from service.proposals.view import (
     DecisionResult,
     DecisionView,
     FileView,
+    OneFile,
     Outcome,
     PinView,
     Verdicts,
@@ -55,6 +58,7 @@ class OwnerCards:
     storage: Storage
     deciding: Decide
     undoing: Undo
+    asking_again: AskAgain
 
     async def read(self, actor: Actor, proposal_id: UUID) -> CardView:
         """Everything on one proposal."""
@@ -77,13 +81,39 @@ class OwnerCards:
             now = await now_of(tx)
             hindrance = await _hindrance(tx, row)
             may_undo = role in DECIDERS and await self.undoing.offers(tx, row)
+            sent = await sent_places(tx, proposal_id, actor.session, row.digest)
         card = await asyncio.to_thread(_card, actor, row, place.path, objects, said, others, role, waiting, now)
-        return replace(card, hindrance=hindrance, may_undo=may_undo)
+        return replace(card, hindrance=hindrance, may_undo=may_undo, sent=sent)
+
+    async def file(self, actor: Actor, proposal_id: UUID, place: int) -> OneFile:
+        """One file of it, whole."""
+        async with self.database.bound(actor.tenant) as tx:
+            row = await _card_row(tx, actor, proposal_id)
+            at = await self.storage.place(tx, row.repository)
+            objects = await tx.scalar(select(staging.c.objects).where(staging.c.proposal == proposal_id))
+            sent = await sent_places(tx, proposal_id, actor.session, row.digest)
+        files = await asyncio.to_thread(_files, row, at.path, objects)
+        if not 1 <= place <= len(files):
+            raise Refusal(Code.NOT_FOUND, "There is no such file.")
+        unsent = len(files) - len(sent | {place})
+        return OneFile(proposal_id, row.tenant, row.digest, place, len(files), files[place - 1], unsent)
+
+    async def sent(self, actor: Actor, proposal_id: UUID, digest: str, *, of: int, places: Collection[int]) -> None:
+        """What was sent, for the decision; a page of nobody's session counts for nothing."""
+        if actor.session is not None:
+            async with self.database.bound(actor.tenant) as tx:
+                await record_sent(tx, proposal_id, actor.session, digest, of=of, places=places)
 
     async def decide(self, who: Decider, proposal_id: UUID, said: Verdicts) -> DecisionResult:
         """See `proposals/decide`."""
         done = await self.deciding(who, proposal_id, said)
         return DecisionResult(done.proposal_id, done.state, done.replayed, _outcome(done.outcome) or Outcome())
+
+    async def ask_again(self, who: Decider, proposal_id: UUID, note: str) -> None:
+        """See `proposals/again`."""
+        async with self.database.bound(who.actor.tenant) as tx:
+            await _card_row(tx, who.actor, proposal_id)
+        await self.asking_again(who, proposal_id, note)
 
     async def undo(self, who: Decider, proposal_id: UUID) -> UUID:
         """See `proposals/undo`."""
@@ -134,7 +164,6 @@ def _card(
     now: Any,
 ) -> CardView:
     plan, card = load_plan(row.plan), load_card(row.card)
-    store = BareRepository(path).store(plan, decode(objects))
     mine = touched(row)
     return CardView(
         id=row.id,
@@ -151,7 +180,7 @@ def _card(
         card=card,
         digest=row.digest,
         pins=tuple(_pin_view(path, pin) for pin in load_pins(row.pins)),
-        files=tuple(_file_views(store, plan, card)),
+        files=_files(row, path, objects),
         commit_preview=_preview(row, plan, said, actor),
         decision=None if said is None else DecisionView(said.verdict, said.email, said.note, said.decided_at),
         outcome=_outcome(read_outcome(row.outcome)),
@@ -170,7 +199,16 @@ def _card(
         waiting=waiting,
         refs=tuple(effect.ref for effect in plan.effects),
         by_owner=row.person is not None,
+        may_ask_again=role in DECIDERS and row.state in TOO_LATE and row.connection is not None,
+        wanted_again=row.wanted_again,
     )
+
+
+def _files(row: Row[Any], path: Path, objects: bytes) -> tuple[FileView, ...]:
+    """The files of a proposal, always in the same order."""
+    plan = load_plan(row.plan)
+    store = BareRepository(path).store(plan, decode(objects))
+    return tuple(_file_views(store, plan, load_card(row.card)))
 
 
 def _pin_view(path: Path, pin: Pin) -> PinView:
