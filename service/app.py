@@ -14,8 +14,10 @@ from service.edge.limits import Limits
 from service.edge.mcp.cursors import SignedCursors
 from service.edge.parts import Parts
 from service.grants.reach import ReachedRepositories
+from service.identity.doors import build_doors
 from service.kit.actor import Actor
 from service.kit.database import Database
+from service.kit.outgoing import Outgoing
 from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide
 from service.proposals.desk.cards import OwnerCards
@@ -79,6 +81,9 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
             connections=OwnerConnections(database),
             repositories=OwnerRepositories(database),
             ledger=OwnerLedger(database),
+        ),
+        doors=build_doors(
+            database, settings.issuer, settings.sealer, settings.provider, Outgoing(settings.outgoing_hosts)
         ),
         limits=Limits(settings.redis_url),
         registry=registry,

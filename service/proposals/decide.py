@@ -17,7 +17,7 @@ from service.kit.canonical import sha256
 from service.kit.database import Conflict
 from service.kit.errors import Code, Refusal
 from service.proposals.planning import broken_pin, load_card, load_manifests, load_pins, load_plan
-from service.proposals.ports import Change, Decision, Expects, InThread, Store, Stored, Tx, Waits
+from service.proposals.ports import Change, Decision, Expects, InThread, Shown, Store, Stored, Tx, Waits
 from service.proposals.states import FINAL, LostRace, move, read_outcome
 from service.proposals.view import Decider, Verdicts
 from service.writer.ports import RefReader
@@ -34,6 +34,7 @@ WRITTEN_DOWN = frozenset(
         Code.CARD_CHANGED,
         Code.WARNINGS_OPEN,
         Code.CONFIRMATION_OPEN,
+        Code.PROOF_NEEDED,
         Code.NOT_FOUND,
     }
 )
@@ -76,8 +77,8 @@ class Decide:
         """Decide, and wait for the writer when it was a yes.
 
         Raises:
-            Refusal: NOT_FOUND, FORBIDDEN, CARD_CHANGED, WARNINGS_OPEN, PROPOSAL_ENDED with the final state, or what
-                keeps the connection from proposing this now (it stays pending then).
+            Refusal: NOT_FOUND, FORBIDDEN, CARD_CHANGED, WARNINGS_OPEN, PROOF_NEEDED, PROPOSAL_ENDED with the final
+                state, or what keeps the connection from proposing this now (it stays pending then).
         """
         check_text(said.note, "note", most=NOTE_MOST, least=0)
         with self.waiter.expecting(str(proposal_id)) as expected:
@@ -133,13 +134,16 @@ class Decide:
         if said.verdict == "decline":
             return await _decline(tx, who, stored, standing, said)
         _check_acknowledged(stored, said)
+        proof = await _check_proof(tx, who, stored)
         standing.check(wanted(load_plan(stored.plan), load_manifests(stored.manifest)))
-        return await self._approve(tx, who, stored, standing, said)
+        return await self._approve(tx, who, stored, standing, said, proof)
 
-    async def _approve(self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> Decided:
+    async def _approve(
+        self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts, proof: Shown
+    ) -> Decided:
         refs = self.open((await tx.place(stored.repository)).path)
         broken = await self.in_thread(lambda: broken_pin(refs, load_pins(stored.pins)))
-        await _record(tx, who, stored, standing, said)
+        await _record(tx, who, stored, standing, said, proof)
         if broken:
             outcome = stale_outcome(*broken)
             await move(tx, who.actor, Change(stored.id, "pending", "stale", outcome))
@@ -193,6 +197,16 @@ def _check_acknowledged(stored: Stored, said: Verdicts) -> None:
         raise Refusal(Code.CONFIRMATION_OPEN, "What the card asks you to type is not there.", confirm=untyped)
 
 
+async def _check_proof(tx: Tx, who: Decider, stored: Stored) -> Shown:
+    """What asks to be typed asks for a fresh proof as well, of who has anything to prove with."""
+    if not any("confirm" in note.params for note in load_card(stored.card).warnings):
+        return "session"
+    proof = await tx.proof(who.actor.id, who.actor.session)
+    if proof.able and proof.by is None:
+        raise Refusal(Code.PROOF_NEEDED, "This is hard to take back, so it takes more than being signed in.")
+    return proof.by or "session"
+
+
 def wanted(plan: Plan, reviewed: Sequence[Manifest]) -> Wanted:
     """What a proposal touches, from its plan and manifest."""
     paths = sorted({line.path for manifest in reviewed for line in manifest.lines})
@@ -206,7 +220,9 @@ async def _decline(tx: Tx, who: Decider, stored: Stored, standing: Standing, sai
     return Decided(stored.id, "declined", replayed=False, outcome=outcome)
 
 
-async def _record(tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> None:
+async def _record(
+    tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts, proof: Shown = "session"
+) -> None:
     """Store the decision; this fixes committer and committer date, by the database's clock."""
     acknowledged = sorted(said.acknowledged)
     await tx.record(
@@ -220,6 +236,7 @@ async def _record(tx: Tx, who: Decider, stored: Stored, standing: Standing, said
             note=said.note,
             committer=committer_line(who.name, who.email, int(standing.now.timestamp())),
             at=standing.now,
+            proof=proof,
         )
     )
     tx.append(
@@ -229,4 +246,5 @@ async def _record(tx: Tx, who: Decider, stored: Stored, standing: Standing, said
         card_digest=said.digest,
         acknowledged=acknowledged,
         note_sha256=sha256(said.note.encode()),
+        proof=proof,
     )

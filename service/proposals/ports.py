@@ -14,6 +14,7 @@ from uuid import UUID
 from service.contract.answers import State
 from service.contract.data import Json
 from service.contract.plan import MoveRef
+from service.grants.proof import Proof
 from service.grants.standing import Proposer, Standing
 from service.kit.actor import Actor
 from service.repositories.placement import Place
@@ -22,6 +23,8 @@ from service.writer.keys import LiveKey
 
 T = TypeVar("T")
 Verdict = Literal["approve", "decline"]
+Shown = Literal["session", "passkey", "password", "oidc"]
+"""With what it was known that the person decides: being signed in, or a fresh proof."""
 Kind = Literal["execute", "expire", "maintain", "drop"]
 """What a worker may have to do: with a proposal, with a repository (maintain), with a restore point (drop)."""
 
@@ -94,6 +97,7 @@ class Decision:
     note: str
     committer: bytes
     at: datetime
+    proof: Shown = "session"
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,9 @@ class Tx(Protocol):
 
     async def change(self, what: Change) -> bool:
         """Move a state if it is as `what` says; False when it is not. Who waits for an end is woken."""
+
+    async def proof(self, person_id: UUID, session_id: UUID | None) -> Proof:
+        """What this person has to prove with, and did prove in this session lately; see `grants.proof`."""
 
     async def record(self, decision: Decision) -> None:
         """Store a decision."""

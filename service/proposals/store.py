@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from service.contract.data import Oid
 from service.contract.plan import MoveRef
+from service.grants.proof import Proof, proof_of
 from service.grants.standing import Proposer, Standing, stand
 from service.grants.tables import tenant
 from service.kit.actor import Actor
@@ -178,6 +179,9 @@ class ProposalTx:
         moved = await self.bound.execute(_change(what.when, final=final, ended=ended), values)
         return len(moved.all()) == 1
 
+    async def proof(self, person_id: UUID, session_id: UUID | None) -> Proof:
+        return await proof_of(self.bound, person_id, session_id)
+
     async def record(self, one: Decision) -> None:
         await self.bound.execute(
             _RECORD,
@@ -192,6 +196,7 @@ class ProposalTx:
                 "note": one.note,
                 "committer": one.committer,
                 "decided_at": one.at,
+                "proof": one.proof,
             },
         )
 

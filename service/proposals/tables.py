@@ -83,7 +83,9 @@ decision = tenant_table(
     Column("note", Text, nullable=False),
     Column("committer", LargeBinary, nullable=False),
     Column("decided_at", DateTime(timezone=True), nullable=False),
+    Column("proof", Text, nullable=False, server_default="session"),  # with what the person was known
     CheckConstraint("verdict IN ('approve', 'decline')", "verdict"),
+    CheckConstraint("proof IN ('session', 'passkey', 'password', 'oidc')", "proof"),
     within("proposal", "proposal"),
     key=("proposal",),
 )

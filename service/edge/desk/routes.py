@@ -22,6 +22,7 @@ _SHOWN_AGAIN: Final = frozenset(
     {
         Code.WARNINGS_OPEN,
         Code.CONFIRMATION_OPEN,
+        Code.PROOF_NEEDED,
         Code.CARD_CHANGED,
         Code.PROPOSAL_ENDED,
         Code.FORBIDDEN,

@@ -11,6 +11,7 @@ from uuid import UUID
 from service.contract.data import Json
 from service.contract.plan import MoveRef
 from service.grants.policy import Clause
+from service.grants.proof import Proof
 from service.grants.standing import Member, Proposer, Standing
 from service.kit.actor import Actor
 from service.kit.canonical import canonical
@@ -319,6 +320,10 @@ class PlayedTx:
             ("proposal", what.proposal), replace(row, stored=replace(row.stored, state=what.target, outcome=outcome))
         )
         return True
+
+    async def proof(self, _person: UUID, session: UUID | None) -> Proof:
+        self.statement()
+        return self.get("proof", session) or Proof(able=False, by=None)
 
     async def record(self, decision: Decision) -> None:
         self.hold("decision", decision.proposal)
