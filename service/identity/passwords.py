@@ -19,7 +19,7 @@ import anyio.to_thread
 import pyotp
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
-from sqlalchemy import Row, delete, func, select, update
+from sqlalchemy import Row, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from service.grants.tables import person, person_credential
@@ -126,7 +126,7 @@ class Passwords:
             await tx.execute(
                 stored.on_conflict_do_update(
                     index_elements=["person", "kind"],
-                    index_where=person_credential.c.kind.in_(("password", "totp")),
+                    index_where=text("kind IN ('password', 'totp')"),
                     set_={"secret": hashed, "created_at": _NOW},
                 )
             )
@@ -242,13 +242,17 @@ def check_password(password: str, email: str) -> None:
         Refusal: INVALID_ARGUMENT naming the limit.
     """
     if not PASSWORD_LEAST <= len(password) <= PASSWORD_MOST:
-        text = f"A password has {PASSWORD_LEAST} to {PASSWORD_MOST} characters."
-        raise Refusal(Code.INVALID_ARGUMENT, text, field="password", limit=PASSWORD_LEAST)
+        said = f"A password has {PASSWORD_LEAST} to {PASSWORD_MOST} characters."
+        raise Refusal(Code.INVALID_ARGUMENT, said, field="password", limit=PASSWORD_LEAST)
     lowered = unicodedata.normalize("NFKC", password).lower()
-    letters = re.sub(r"[\W\d_]+", "", lowered)
-    words = _COMMON | {email.partition("@")[0], email}
-    if letters in words or lowered in words or len(letters) < _WEAK_LETTERS or len(set(lowered)) <= _WEAK_LETTERS:
+    letters = _letters(lowered)
+    words = _COMMON | {_letters(email), _letters(email.partition("@")[0])}
+    if letters in words or len(letters) < _WEAK_LETTERS or len(set(lowered)) <= _WEAK_LETTERS:
         raise Refusal(Code.INVALID_ARGUMENT, "This password is among the first that are guessed.", field="password")
+
+
+def _letters(given: str) -> str:
+    return re.sub(r"[\W\d_]+", "", given)
 
 
 async def _in_thread(work: Any) -> Any:
