@@ -14,8 +14,10 @@ from service.edge.limits import Limits
 from service.edge.mcp.cursors import SignedCursors
 from service.edge.parts import Parts
 from service.grants.reach import ReachedRepositories
+from service.identity.doors import build_doors
 from service.kit.actor import Actor
 from service.kit.database import Database
+from service.kit.outgoing import Outgoing
 from service.proposals.again import AskAgain
 from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide
@@ -26,6 +28,7 @@ from service.proposals.desk.ledger import OwnerLedger
 from service.proposals.desk.repositories import OwnerRepositories
 from service.proposals.own import OwnProposals
 from service.proposals.restore import ReachedRestorePoints
+from service.proposals.signing import Signing
 from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
 from service.proposals.undo import Undo
@@ -52,6 +55,7 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
     store = ProposalStore(database, storage)
     registry = discover()
     submit = Submit(database, storage, settings.host)
+    deciding = Decide(store, BareRepository, anyio.to_thread.run_sync, waiter)
 
     def ports(actor: Actor) -> Ports:
         own = OwnProposals(actor, database, storage, submit, waiter, registry.operations(), settings.issuer)
@@ -74,13 +78,17 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
             cards=OwnerCards(
                 database,
                 storage,
-                Decide(store, BareRepository, anyio.to_thread.run_sync, waiter),
+                deciding,
+                Signing(deciding, settings.issuer),
                 Undo(database, submit, registry.operations()),
                 AskAgain(database),
             ),
             connections=OwnerConnections(database),
             repositories=OwnerRepositories(database),
             ledger=OwnerLedger(database),
+        ),
+        doors=build_doors(
+            database, settings.issuer, settings.sealer, settings.provider, Outgoing(settings.outgoing_hosts)
         ),
         limits=Limits(settings.redis_url),
         registry=registry,

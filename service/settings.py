@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from service.kit.sealed import Sealer
+from service.identity.provider import Provider
+from service.kit.sealed import Sealer, derived_secret
 
 
 class BadSetting(Exception):
@@ -20,8 +21,11 @@ class Settings:
         database_url: `DATABASE_URL`; a login that is a member of the roles it shall act as.
         issuer: `PLACET_ISSUER`, the service's own origin, as people and agents reach it, without a slash at the end.
         repositories: `PLACET_REPOSITORIES`, the folder under which this host keeps its repositories.
-        secret: `PLACET_SECRET_FILE`'s content, at least 32 bytes: signs cursors, nothing else.
+        secret: `PLACET_SECRET_FILE`'s content, at least 32 bytes: signs cursors, seals the secrets of people's apps.
         redis_url: `REDIS_URL`; None: limits are counted in this process alone.
+        provider: `PLACET_OIDC_ISSUER`, `PLACET_OIDC_CLIENT_ID`, `PLACET_OIDC_CLIENT_SECRET_FILE`, and
+            `PLACET_OIDC_ORIGINS`, where else its endpoints may be, separated by spaces; None: not set.
+        outgoing_hosts: `PLACET_OUTGOING_HOSTS`, separated by spaces: hosts that may be asked although they are private.
     """
 
     database_url: str
@@ -29,6 +33,13 @@ class Settings:
     repositories: Path
     secret: bytes
     redis_url: str | None
+    provider: Provider | None = None
+    outgoing_hosts: frozenset[str] = frozenset()
+
+    @property
+    def sealer(self) -> Sealer:
+        """What the web process seals: its key comes from `secret`, for this purpose alone."""
+        return Sealer(derived_secret(self.secret, "placet: apps of people, 1"))
 
     @property
     def host(self) -> str:
@@ -57,7 +68,23 @@ def read_settings(environment: dict[str, str] | None = None) -> Settings:
         repositories=Path(_needed(found, "PLACET_REPOSITORIES")),
         secret=_secret("PLACET_SECRET_FILE", Path(_needed(found, "PLACET_SECRET_FILE"))),
         redis_url=found.get("REDIS_URL") or None,
+        provider=_provider(found),
+        outgoing_hosts=frozenset(found.get("PLACET_OUTGOING_HOSTS", "").lower().split()),
     )
+
+
+def _provider(found: dict[str, str]) -> Provider | None:
+    issuer = found.get("PLACET_OIDC_ISSUER", "")
+    if not issuer:
+        return None
+    if urlsplit(issuer).scheme not in {"http", "https"} or issuer.endswith("/"):
+        raise BadSetting(
+            "PLACET_OIDC_ISSUER must be an address, as the provider writes it, without a slash at the end."
+        )
+    path = found.get("PLACET_OIDC_CLIENT_SECRET_FILE")
+    secret = _read("PLACET_OIDC_CLIENT_SECRET_FILE", Path(path)).decode().strip() if path else ""
+    origins = frozenset(found.get("PLACET_OIDC_ORIGINS", "").lower().split())
+    return Provider(issuer, _needed(found, "PLACET_OIDC_CLIENT_ID"), secret, origins)
 
 
 def read_sealer(environment: dict[str, str]) -> Sealer | None:
@@ -85,12 +112,17 @@ def _needed(found: dict[str, str], name: str) -> str:
 
 def _secret(name: str, path: Path) -> bytes:
     """Fails closed: a key that others can read, or that is too short, is none (THREATS F27)."""
+    content = _read(name, path)
+    if len(content) < 32:  # noqa: PLR2004  256 bits
+        raise BadSetting(f"{name} {path} is shorter than 32 bytes.")
+    return content
+
+
+def _read(name: str, path: Path) -> bytes:
     try:
         mode, content = path.stat().st_mode, path.read_bytes()
     except OSError as error:
         raise BadSetting(f"{name} cannot be read: {error.strerror}.") from None
     if mode & 0o077:
         raise BadSetting(f"{name} {path} can be read by others; chmod 600 it.")
-    if len(content) < 32:  # noqa: PLR2004  256 bits
-        raise BadSetting(f"{name} {path} is shorter than 32 bytes.")
     return content

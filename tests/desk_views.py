@@ -483,7 +483,7 @@ ASKING: dict[str, tuple[str, dict[str, Any]]] = {
 
 def crafted_app(crafted: CraftedDesk) -> Starlette:
     """The desk's own handlers and templates for a signed-in person, without guard and database."""
-    parts = Parts(database=SimpleNamespace(), issuer=ISSUER, ports=None, desk=crafted.areas)  # type: ignore[arg-type]
+    parts = Parts(database=SimpleNamespace(), issuer=ISSUER, ports=None, desk=crafted.areas, doors=None)  # type: ignore[arg-type]
     by_path: dict[str, list[Endpoint]] = {
         f"/asking/{name}": [Endpoint("GET", f"/asking/{name}", "", _asking(name))] for name in ASKING
     }

@@ -38,6 +38,7 @@ from service.proposals.own import OwnProposals
 from service.proposals.planning import load_card
 from service.proposals.reading import record_sent
 from service.proposals.restore import ReachedRestorePoints
+from service.proposals.signing import Signing
 from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
 from service.proposals.tables import proposal
@@ -48,7 +49,7 @@ from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
 from service.settings import Settings
 from service.tools.registry import ProposeEntry, discover
-from service.writer.keys import create_key, public_keys
+from service.writer.keys import create_key, owner_keys, public_keys
 from service.writer.signature import PublicKey, allowed_signers
 from service.writer.write import Step
 
@@ -161,7 +162,7 @@ class House:
 
     async def card(self, shown: Json) -> CardView:
         """What the owner's page is made of."""
-        cards = OwnerCards(self.stage.app_db, self.stage.storage, self.stage.decide, self.stage.undo, self.stage.again)
+        cards = self.stage.cards
         return await cards.read(self.owner.actor, UUID(shown["proposal_id"]))
 
     async def land(self, shown: Json) -> Decided:
@@ -200,7 +201,7 @@ class House:
     async def signers(self) -> str:
         """The tenant's allowed-signers file as it is now."""
         async with self.stage.app_db.bound(self.tenant) as tx:
-            return allowed_signers(await public_keys(tx), ISSUER)
+            return allowed_signers(await public_keys(tx), ISSUER, await owner_keys(tx))
 
     async def execute(self, shown: Json, step: Step = lambda _name: None, *, sealer: Sealer | None = SEALER) -> bool:
         """Let a writer execute it, here and now."""
@@ -226,8 +227,10 @@ class Stage:
         self.submit = Submit(self.app_db, self.storage, "localhost")
         store = ProposalStore(self.app_db, self.storage)
         self.decide = Decide(store, BareRepository, anyio.to_thread.run_sync, _AtOnce())
+        self.signing = Signing(self.decide, ISSUER)
         self.again = AskAgain(self.app_db)
         self.undo = Undo(self.app_db, self.submit, REGISTRY.operations())
+        self.cards = OwnerCards(self.app_db, self.storage, self.decide, self.signing, self.undo, self.again)
 
     def own(self, actor: Actor) -> OwnProposals:
         operations = REGISTRY.operations()

@@ -1,14 +1,14 @@
 """Approvals that a person signed: the signature, what it was made with, and what waits for one.
 
 Revision ID: 0011
-Revises: 0006
+Revises: 0010
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = '0011'
-down_revision = '0006'
+down_revision = '0010'
 branch_labels = None
 depends_on = None
 
@@ -30,6 +30,8 @@ END $$
 def upgrade() -> None:
     op.add_column('repository', sa.Column('signed_approvals', sa.Boolean(), server_default=sa.text('false'), nullable=False))
     op.execute("GRANT UPDATE (signed_approvals) ON repository TO placet_app")
+    op.add_column('person_credential', sa.Column('signs', sa.Boolean(), server_default=sa.text('false'), nullable=False))
+    op.create_check_constraint(op.f('person_credential_signs_check'), 'person_credential', "NOT signs OR es256")
     op.add_column('decision', sa.Column('signature', sa.LargeBinary(), nullable=True))
     op.create_table('approval_key',
     sa.Column('tenant', sa.Uuid(), nullable=False),
@@ -81,4 +83,6 @@ def downgrade() -> None:
     op.drop_table('approval_key')
     op.execute("DROP FUNCTION guard_approval_key()")
     op.drop_column('decision', 'signature')
+    op.drop_constraint(op.f('person_credential_signs_check'), 'person_credential')
+    op.drop_column('person_credential', 'signs')
     op.drop_column('repository', 'signed_approvals')

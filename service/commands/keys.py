@@ -14,8 +14,8 @@ from service.kit.actor import SERVICE_TENANT, system
 from service.kit.sealed import Sealer, Unsealable
 from service.settings import read_sealer
 from service.up.place import Place, UpRefused
-from service.writer.keys import create_key, public_keys, rotate_key, seal_anew, stop_signing
-from service.writer.signature import PublicKey, allowed_signers
+from service.writer.keys import create_key, owner_keys, public_keys, rotate_key, seal_anew, stop_signing
+from service.writer.signature import OwnerKey, PublicKey, allowed_signers
 
 
 @click.group
@@ -70,7 +70,7 @@ async def list_(office: Office, tenant: str | None) -> Answer:
 @administers
 async def allowed_signers_(office: Office, tenant: str | None) -> Answer:
     """Print the file that `git verify-commit` needs: git config gpg.ssh.allowedSignersFile FILE."""
-    text = allowed_signers(await _keys(office, tenant), office.issuer)
+    text = allowed_signers(await _keys(office, tenant), office.issuer, await _owners(office, tenant))
     return Answer({"allowed_signers": text}, text.rstrip("\n") or "# No key: commits are not signed.")
 
 
@@ -97,6 +97,11 @@ async def _seal_anew(office: Office, tenant_id: UUID, name: str, sealer: Sealer)
 async def _keys(office: Office, tenant: str | None) -> list[PublicKey]:
     async with office.database.bound(await the_tenant(office, tenant)) as tx:
         return list(await public_keys(tx))
+
+
+async def _owners(office: Office, tenant: str | None) -> list[OwnerKey]:
+    async with office.database.bound(await the_tenant(office, tenant)) as tx:
+        return list(await owner_keys(tx))
 
 
 def _made(office: Office, key: PublicKey) -> Answer:

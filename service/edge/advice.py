@@ -6,6 +6,7 @@ _FOR_PEOPLE = {
     Code.NOT_FOUND: "It may have been removed, or it is in another tenant, or not yours to see.",
     Code.INVALID_ARGUMENT: "Go back and try again.",
     Code.INVALID_REQUEST: "Go back and try again.",
+    Code.PROOF_NEEDED: "Show that it is you; you come back here, and decide then.",
     Code.FORBIDDEN: "Decline it, or let who may do so give the right back first.",
     Code.PROPOSALS_OFF: "Turn it on under Repositories, or decline.",
     Code.POLICY_DENIED: "Decline it, or let an owner change the connection's policy first.",

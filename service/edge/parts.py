@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from service.contract.ports import Ports
 from service.edge.limits import Limits
 from service.identity.denials import Denials
+from service.identity.doors import Doors
 from service.identity.wire import Site
 from service.kit.actor import Actor
 from service.kit.database import Database
@@ -24,12 +25,14 @@ class Parts:
         ports: what a tool call may use, made for the actor of the call.
         registry: the tools.
         desk: what the owner's pages ask.
+        doors: the ways in beside a link.
     """
 
     database: Database
     issuer: str
     ports: Callable[[Actor], Ports]
     desk: Desk
+    doors: Doors
     limits: Limits = field(default_factory=Limits)
     denials: Denials = field(default_factory=Denials)
     registry: Registry = field(default_factory=discover)

@@ -1,4 +1,5 @@
-"""Who may what: people and clients; tenants, projects, members, connections, and the clauses of their policy.
+"""Who may what: people, their sessions and credentials, and clients; tenants, projects, members, connections, and the
+clauses of their policy.
 
 `version` rises under FOR UPDATE with every change of rights; the writer reads these rows FOR SHARE. `lock_anchor` is a
 column that nobody uses: the right to update it is what lets the writer lock a row without being able to change it.
@@ -6,11 +7,13 @@ column that nobody uses: the right to update it is what lets the writer lock a r
 
 from sqlalchemy import (
     ARRAY,
+    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
     DateTime,
     ForeignKey,
+    Index,
     Integer,
     LargeBinary,
     PrimaryKeyConstraint,
@@ -20,6 +23,7 @@ from sqlalchemy import (
     Uuid,
     false,
     text,
+    true,
 )
 from sqlalchemy.schema import SchemaItem
 
@@ -61,6 +65,55 @@ person_tenant = directory_table(  # where to look for this person's memberships;
     Column("person", Uuid, ForeignKey("person.id"), nullable=False),
     Column("tenant", Uuid, ForeignKey("tenant.id"), nullable=False),
     PrimaryKeyConstraint("person", "tenant"),
+)
+
+session = directory_table(  # a signed-in browser
+    "session",
+    Column("id", Uuid, primary_key=True),
+    Column("hash", LargeBinary, nullable=False, unique=True),
+    Column("csrf", Text, nullable=False),
+    Column("person", Uuid, ForeignKey("person.id"), nullable=False),
+    Column("tenant", Uuid, ForeignKey("tenant.id"), nullable=False),
+    Column("way", Text, nullable=False, server_default="link"),
+    Column("browser", Text, nullable=False, server_default=""),  # as it calls itself, cut and cleaned
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Column("seen_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Column("proved_at", DateTime(timezone=True), nullable=True),  # when the person last showed a credential
+    Column("proved_by", Text, nullable=True),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("ended_at", DateTime(timezone=True), nullable=True),
+    CheckConstraint("way IN ('link', 'passkey', 'password', 'oidc')", "way"),
+    CheckConstraint("(proved_at IS NULL) = (proved_by IS NULL)", "proof"),
+    Index(None, "person"),
+)
+
+person_credential = directory_table(  # what a person shows to sign in, or to prove that it is still the same person
+    "person_credential",
+    Column("id", Uuid, primary_key=True),
+    Column("person", Uuid, ForeignKey("person.id"), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("handle", LargeBinary, nullable=True),  # how it is found: credential id, or a hash
+    Column("live", Boolean, nullable=False, server_default=true()),  # False: being set up
+    Column("secret", LargeBinary, nullable=True),  # public key, password hash, or a sealed secret
+    Column("counter", BigInteger, nullable=False, server_default="0"),  # signatures, or the last time step
+    Column("transports", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("aaguid", Text, nullable=True),
+    Column("es256", Boolean, nullable=False, server_default=false()),  # whether it can sign a commit
+    Column("signs", Boolean, nullable=False, server_default=false()),  # approvals: nothing less approves then
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Column("used_at", DateTime(timezone=True), nullable=True),
+    CheckConstraint("NOT signs OR es256", "signs"),
+    CheckConstraint("kind IN ('passkey', 'password', 'totp', 'recovery', 'oidc')", "kind"),
+    UniqueConstraint("kind", "handle"),
+    Index(None, "person", "kind"),
+    Index(
+        "person_credential_one_idx",
+        "person",
+        "kind",
+        unique=True,
+        postgresql_where=text("kind IN ('password', 'totp')"),
+    ),
 )
 
 oauth_client = directory_table(

@@ -1,11 +1,14 @@
-"""Sessions, and what was issued to OAuth clients. Of every secret only its hash is stored."""
+"""What signing in needs for a while, and what was issued to OAuth clients. Of every secret only its hash is stored."""
 
 from sqlalchemy import (
+    CheckConstraint,
     Column,
     DateTime,
     ForeignKey,
     Index,
+    Integer,
     LargeBinary,
+    PrimaryKeyConstraint,
     Text,
     Uuid,
     text,
@@ -15,25 +18,30 @@ from service.kit.database import directory_table, tenant_table, within
 
 NOW = text("clock_timestamp()")
 
-login_challenge = directory_table(
+login_challenge = directory_table(  # a link, or what a ceremony must answer; each of them is used once
     "login_challenge",
     Column("hash", LargeBinary, primary_key=True),
-    Column("person", Uuid, ForeignKey("person.id"), nullable=False),
+    Column("kind", Text, nullable=False, server_default="link"),
+    Column("person", Uuid, ForeignKey("person.id"), nullable=True),
+    Column("browser", LargeBinary, nullable=True),  # hash of what the same browser holds; None for a link
+    Column("data", Text, nullable=False, server_default=""),
     Column("expires_at", DateTime(timezone=True), nullable=False),
     Column("used_at", DateTime(timezone=True), nullable=True),
+    CheckConstraint("kind IN ('link', 'register', 'sign_in', 'prove', 'oidc')", "kind"),
+    CheckConstraint("kind IN ('sign_in', 'oidc') OR person IS NOT NULL", "person"),
+    Index(None, "expires_at"),
 )
 
-session = directory_table(
-    "session",
-    Column("id", Uuid, primary_key=True),
-    Column("hash", LargeBinary, nullable=False, unique=True),
-    Column("csrf", Text, nullable=False),
-    Column("person", Uuid, ForeignKey("person.id"), nullable=False),
-    Column("tenant", Uuid, ForeignKey("tenant.id"), nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False, server_default=NOW),
-    Column("seen_at", DateTime(timezone=True), nullable=False, server_default=NOW),
-    Column("expires_at", DateTime(timezone=True), nullable=False),
-    Column("ended_at", DateTime(timezone=True), nullable=True),
+login_counter = directory_table(  # failed tries, of an account (that need not exist) or from an address
+    "login_counter",
+    Column("kind", Text, nullable=False),
+    Column("subject", LargeBinary, nullable=False),
+    Column("failures", Integer, nullable=False, server_default="0"),
+    Column("last_at", DateTime(timezone=True), nullable=False, server_default=NOW),
+    Column("locked_until", DateTime(timezone=True), nullable=True),
+    CheckConstraint("kind IN ('account', 'address')", "kind"),
+    PrimaryKeyConstraint("kind", "subject"),
+    Index(None, "last_at"),
 )
 
 oauth_request = directory_table(  # an authorization request between its arrival and the person's answer

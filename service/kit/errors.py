@@ -36,6 +36,7 @@ class Code(Enum):
     UNAUTHENTICATED = Wire("unauthenticated", 401, "Connect again to get a new token.")
     INSUFFICIENT_SCOPE = Wire("insufficient_scope", 403, "Ask the owner for the scope that the challenge names.")
     AGENT_SCOPE_DENIED = Wire("agent_scope_denied", 403, "Only a person signed in with a browser may do this.")
+    SIGN_IN_REFUSED = Wire("sign_in_refused", 401, "Try again, or sign in another way.")
     SIGN_IN_REQUIRED = Wire("sign_in_required", 401, "Sign in with a browser first.")
     FORBIDDEN = Wire("forbidden", 403, "Ask an owner of this project.")
     CSRF_REJECTED = Wire("csrf_rejected", 403, "Load the page again and repeat the action there.")
@@ -81,6 +82,7 @@ class Code(Enum):
     SIGNATURE_NEEDED = Wire("signature_needed", 409, "Approve it in a browser, with a passkey that signs.")
     SIGNATURE_REFUSED = Wire("signature_refused", 409, "Approve it again, and let the passkey that is asked sign.")
     NOT_TOO_LATE = Wire("not_too_late", 409, "Only what became stale or expired can be asked for again.")
+    PROOF_NEEDED = Wire("proof_needed", 403, "Show that it is you at /prove, then decide again.")
     NOTHING_TO_UNDO = Wire("nothing_to_undo", 409, "Only what was executed and can be taken back has an undo.")
     PROPOSAL_ENDED = Wire("proposal_ended", 409, "Nothing can be decided here any more.")
     NOT_PENDING = Wire("not_pending", 409, "Only a waiting proposal can be withdrawn.")
@@ -96,6 +98,10 @@ class Code(Enum):
     SIGNATURE_DIFFERS = Wire(
         "signature_differs", 503, "Ask the operator to look at the writer's log; propose it again."
     )
+
+    # Other services.
+    ADDRESS_REFUSED = Wire("address_refused", 422, "Name a public https address, or let the operator allow the host.")
+    UNREACHABLE = Wire("unreachable", 502, "Try again later; if it stays so, ask the operator.")
 
     # Administration.
     NAME_TAKEN = Wire("name_taken", 409, "Choose another name.")

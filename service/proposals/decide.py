@@ -1,11 +1,11 @@
 """Decide: one owner's yes or no, bound to what he was shown, and everything checked again at that moment."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from service.contract.answers import State
@@ -19,14 +19,13 @@ from service.kit.canonical import sha256
 from service.kit.database import Conflict
 from service.kit.errors import Code, Refusal
 from service.proposals.planning import broken_pin, load_card, load_manifests, load_pins, load_plan
-from service.proposals.ports import Change, Decision, Expects, InThread, Store, Stored, Tx, Verdict, Waits
+from service.proposals.ports import Change, Decision, Expects, InThread, Shown, Store, Stored, Tx, Verdict, Waits
 from service.proposals.states import FINAL, LostRace, move, read_outcome
 from service.proposals.view import Decider, Verdicts
 from service.writer.ports import RefReader
 from service.writer.provenance import committer_line
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 WAIT_SECONDS = 10
 NOTE_MOST = 2_000
 # Refusals that end in the ledger, since a person tried to decide.
@@ -39,6 +38,7 @@ WRITTEN_DOWN = frozenset(
         Code.NOT_SHOWN,
         Code.WARNINGS_OPEN,
         Code.CONFIRMATION_OPEN,
+        Code.PROOF_NEEDED,
         Code.NOT_FOUND,
         Code.SIGNATURE_NEEDED,
         Code.SIGNATURE_REFUSED,
@@ -67,17 +67,16 @@ class Decided:
 
 @dataclass(frozen=True)
 class Fixed:
-    """What a decision fixes of the commit: who commits it and when, and that person's own signature if there is one."""
+    """What a decision fixes: who commits and when, with what he proved who he is, and his own signature if any."""
 
     committer: bytes
     at: datetime
+    proof: Shown = "session"
     signature: bytes | None = None
 
 
-class Then(Protocol[T_co]):
-    """What is done with an approval once everything was checked."""
-
-    async def __call__(self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> T_co: ...
+Then = Callable[[Tx, Decider, Stored, Standing, Verdicts, Fixed], Awaitable[T]]
+"""What is done with an approval once everything was checked."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,8 @@ class Decide:
         """Decide, and wait for the writer when it was a yes.
 
         Raises:
-            Refusal: NOT_FOUND, FORBIDDEN, CARD_CHANGED, WARNINGS_OPEN, PROPOSAL_ENDED with the final state, or what
-                keeps the connection from proposing this now (it stays pending then).
+            Refusal: NOT_FOUND, FORBIDDEN, CARD_CHANGED, WARNINGS_OPEN, PROOF_NEEDED, PROPOSAL_ENDED with the final
+                state, or what keeps the connection from proposing this now (it stays pending then).
         """
         return await self.run(who, proposal_id, said, self._approve)
 
@@ -164,15 +163,18 @@ class Decide:
             return await _decline(tx, who, stored, standing, said)
         await _check_read(tx, who, stored)
         _check_acknowledged(stored, said)
+        proof = await _check_proof(tx, who, stored)
         standing.check(wanted(load_plan(stored.plan), load_manifests(stored.manifest)))
-        return await then(tx, who, stored, standing, said)
+        return await then(tx, who, stored, standing, said, fixed_now(who, standing, proof))
 
-    async def _approve(self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> Decided:
+    async def _approve(
+        self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts, fixed: Fixed
+    ) -> Decided:
         """Without a signature: not where the repository or the person himself wants one."""
         standing.check_signed(None)
         if await tx.credentials(who.actor.id):
             raise Refusal(Code.SIGNATURE_NEEDED, "You have your approvals signed with a passkey.")
-        return await self.approve(tx, who, stored, said, fixed_now(who, standing))
+        return await self.approve(tx, who, stored, said, fixed)
 
     async def approve(self, tx: Tx, who: Decider, stored: Stored, said: Verdicts, fixed: Fixed) -> Decided:
         """Store the approval and hand it to the writer; stale where a pin is broken."""
@@ -243,6 +245,16 @@ def _check_acknowledged(stored: Stored, said: Verdicts) -> None:
         raise Refusal(Code.CONFIRMATION_OPEN, "What the card asks you to type is not there.", confirm=untyped)
 
 
+async def _check_proof(tx: Tx, who: Decider, stored: Stored) -> Shown:
+    """What asks to be typed asks for a fresh proof as well, of who has anything to prove with."""
+    if not any("confirm" in note.params for note in load_card(stored.card).warnings):
+        return "session"
+    proof = await tx.proof(who.actor.id, who.actor.session)
+    if proof.able and proof.by is None:
+        raise Refusal(Code.PROOF_NEEDED, "This is hard to take back, so it takes more than being signed in.")
+    return proof.by or "session"
+
+
 def wanted(plan: Plan, reviewed: Sequence[Manifest]) -> Wanted:
     """What a proposal touches, from its plan and manifest."""
     paths = sorted({line.path for manifest in reviewed for line in manifest.lines})
@@ -256,9 +268,9 @@ async def _decline(tx: Tx, who: Decider, stored: Stored, standing: Standing, sai
     return Decided(stored.id, "declined", replayed=False, outcome=outcome)
 
 
-def fixed_now(who: Decider, standing: Standing) -> Fixed:
+def fixed_now(who: Decider, standing: Standing, proof: Shown = "session") -> Fixed:
     """Committer and committer date, by the database's clock."""
-    return Fixed(committer_line(who.name, who.email, int(standing.now.timestamp())), standing.now)
+    return Fixed(committer_line(who.name, who.email, int(standing.now.timestamp())), standing.now, proof)
 
 
 async def _record(tx: Tx, who: Decider, stored: Stored, said: Verdicts, fixed: Fixed) -> None:
@@ -274,6 +286,7 @@ async def _record(tx: Tx, who: Decider, stored: Stored, said: Verdicts, fixed: F
             note=said.note,
             committer=fixed.committer,
             at=fixed.at,
+            proof=fixed.proof,
             signature=fixed.signature,
         )
     )
@@ -284,5 +297,6 @@ async def _record(tx: Tx, who: Decider, stored: Stored, said: Verdicts, fixed: F
         card_digest=said.digest,
         acknowledged=acknowledged,
         note_sha256=sha256(said.note.encode()),
+        proof=fixed.proof,
         **({"signature": fixed.signature.decode()} if fixed.signature else {}),
     )

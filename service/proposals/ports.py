@@ -14,15 +14,18 @@ from uuid import UUID
 from service.contract.answers import State
 from service.contract.data import Json
 from service.contract.plan import MoveRef
+from service.grants.proof import Proof
 from service.grants.standing import Proposer, Standing
 from service.kit.actor import Actor
 from service.repositories.placement import Place
 from service.writer.intent import Intent
 from service.writer.keys import LiveKey
-from service.writer.passkey import Passkey
+from service.writer.passkey import Assertion, Passkey
 
 T = TypeVar("T")
 Verdict = Literal["approve", "decline", "changes"]
+Shown = Literal["session", "passkey", "password", "oidc"]
+"""With what it was known that the person decides: being signed in, or a fresh proof."""
 Kind = Literal["execute", "expire", "maintain", "drop"]
 """What a worker may have to do: with a proposal, with a repository (maintain), with a restore point (drop)."""
 
@@ -98,15 +101,22 @@ class Decision:
     note: str
     committer: bytes
     at: datetime
+    proof: Shown = "session"
     signature: bytes | None = None
 
 
 @dataclass(frozen=True)
 class Credential:
-    """A passkey with which a person signs approvals; `key` is its public half."""
+    """A passkey with which a person signs approvals.
+
+    Attributes:
+        id: by which an authenticator knows it.
+        public_key: as WebAuthn gives it, in COSE.
+        counter: how far it had counted.
+    """
 
     id: bytes
-    key: Passkey
+    public_key: bytes
     counter: int
 
 
@@ -122,6 +132,32 @@ class Draft:
     committer: bytes
     at: datetime
     good: bool = True
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the browser's authenticator is asked.
+
+    Attributes:
+        draft: names this approval at the second step.
+        challenge: what is to be signed.
+        credentials: the ids of those that may.
+        rp_id: for which host they were made.
+    """
+
+    draft: UUID
+    challenge: bytes
+    credentials: tuple[bytes, ...]
+    rp_id: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back: which credential, and what it says."""
+
+    draft: UUID
+    credential: bytes
+    given: Assertion
 
 
 @dataclass(frozen=True)
@@ -174,6 +210,9 @@ class Tx(Protocol):
     async def change(self, what: Change) -> bool:
         """Move a state if it is as `what` says; False when it is not. Who waits for an end is woken."""
 
+    async def proof(self, person_id: UUID, session_id: UUID | None) -> Proof:
+        """What this person has to prove with, and did prove in this session lately; see `grants.proof`."""
+
     async def record(self, decision: Decision) -> None:
         """Store a decision."""
 
@@ -186,7 +225,7 @@ class Tx(Protocol):
     async def take_draft(self, draft_id: UUID, proposal_id: UUID, session: UUID | None) -> Draft | None:
         """Use up a draft of this session and proposal, and give it, or how it was; None where there is none."""
 
-    async def signed_with(self, person: UUID, email: str, credential: Credential) -> None:
+    async def signed_with(self, person: UUID, email: str, credential: Credential, key: Passkey) -> None:
         """Publish the key of an approval, and keep how far the authenticator has counted."""
 
     async def unsent(self, proposal_id: UUID, session: UUID | None, digest: str) -> int | None:

@@ -7,46 +7,23 @@ five minutes and once. Everything is checked at both steps.
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
+from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 from service.contract.data import Json
 from service.grants.standing import Standing
 from service.kit.errors import Code, Refusal
-from service.proposals.decide import Decide, Decided, Fixed, fixed_now
+from service.proposals.decide import Decide, Decided, Fixed, Then
 from service.proposals.planning import load_plan
-from service.proposals.ports import Draft, Stored, Tx
+from service.proposals.ports import Answer, Draft, Prepared, Stored, Tx
 from service.proposals.view import Decider, Verdicts
 from service.writer.approval import Signable, canonical_decision, signable
 from service.writer.intent import seal
-from service.writer.passkey import Assertion, BadAssertion, passkey_signature
+from service.writer.passkey import BadAssertion, Passkey, passkey_signature
 from service.writer.provenance import Trailers, committer_email
 from service.writer.signature import armoured
 
 DRAFT_SECONDS: Final = 300
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """What the browser's authenticator is asked.
-
-    Attributes:
-        draft: names this approval at the second step.
-        challenge: what is to be signed.
-        credentials: the ids of those that may.
-    """
-
-    draft: UUID
-    challenge: bytes
-    credentials: tuple[bytes, ...]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What came back: which credential, and what it says."""
-
-    draft: UUID
-    credential: bytes
-    given: Assertion
 
 
 @dataclass(frozen=True)
@@ -61,13 +38,19 @@ class Signing:
     deciding: Decide
     origin: str
 
+    @property
+    def rp_id(self) -> str:
+        """The host for which passkeys are made."""
+        return urlsplit(self.origin).hostname or ""
+
     async def prepare(self, who: Decider, proposal_id: UUID, said: Verdicts) -> Prepared | Decided:
         """Fix the bytes of an approval; what had been decided before is given as it ended.
 
         Raises:
             Refusal: as a decision does; SIGNATURE_NEEDED where the person has no passkey that signs.
         """
-        return await self.deciding.run(who, proposal_id, said, self._prepare)
+        prepare: Then[Prepared] = self._prepare
+        return await self.deciding.run(who, proposal_id, said, prepare)
 
     async def finish(self, who: Decider, proposal_id: UUID, answer: Answer) -> Decided:
         """Approve with what an authenticator answered, and wait for the writer.
@@ -83,35 +66,46 @@ class Signing:
         said = Verdicts("approve", **_read(draft.said))
         return await self.deciding.run(who, proposal_id, said, partial(self._finish, draft=draft, answer=answer))
 
-    async def _prepare(self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts) -> Prepared:
+    async def _prepare(
+        self, tx: Tx, who: Decider, stored: Stored, _standing: Standing, said: Verdicts, fixed: Fixed
+    ) -> Prepared:
         credentials = await tx.credentials(who.actor.id)
         if not credentials:
             raise Refusal(Code.SIGNATURE_NEEDED, "You have no passkey that signs approvals.")
-        fixed = fixed_now(who, standing)
         draft = Draft(uuid4(), stored.id, who.actor.id, who.actor.session, _stored(said), fixed.committer, fixed.at)
         await tx.store_draft(draft, DRAFT_SECONDS)
         what = _signable(stored, fixed.committer)
-        return Prepared(draft.id, what.message, tuple(one.id for one in credentials))
+        return Prepared(draft.id, what.message, tuple(one.id for one in credentials), self.rp_id)
 
     async def _finish(
-        self, tx: Tx, who: Decider, stored: Stored, _standing: Standing, said: Verdicts, *, draft: Draft, answer: Answer
+        self,
+        tx: Tx,
+        who: Decider,
+        stored: Stored,
+        _standing: Standing,
+        said: Verdicts,
+        _fixed: Fixed,
+        *,
+        draft: Draft,
+        answer: Answer,
     ) -> Decided:
         if not draft.good:
             raise _refused("This approval was prepared more than five minutes ago, or was used.")
         asked = {one.id: one for one in await tx.credentials(who.actor.id)}.get(answer.credential)
-        if asked is None:
+        key = Passkey.from_cose(asked.public_key, self.rp_id) if asked else None
+        if asked is None or key is None:
             raise _refused("This is no passkey with which you sign approvals.")
         what = _signable(stored, draft.committer)
         try:
-            signature = passkey_signature(asked.key, self.origin, what.message, answer.given)
+            signature = passkey_signature(key, self.origin, what.message, answer.given)
         except BadAssertion as error:
             raise _refused(str(error)) from None
         counted = answer.given.counter
         if counted <= asked.counter and (counted, asked.counter) != (0, 0):
             raise _refused("The passkey has counted backwards: there may be a copy of it.")
-        await tx.signed_with(who.actor.id, who.email, replace(asked, counter=counted))
-        fixed = Fixed(draft.committer, draft.at, armoured(asked.key.blob, signature, what.namespace))
-        return await self.deciding.approve(tx, who, stored, said, fixed)
+        await tx.signed_with(who.actor.id, who.email, replace(asked, counter=counted), key)
+        armour = armoured(key.blob, signature, what.namespace)
+        return await self.deciding.approve(tx, who, stored, said, Fixed(draft.committer, draft.at, "passkey", armour))
 
 
 def _signable(stored: Stored, committer: bytes) -> Signable:

@@ -14,23 +14,37 @@ from sqlalchemy.dialects.postgresql import insert
 
 from service.contract.data import Oid
 from service.contract.plan import MoveRef
+from service.grants.proof import Proof, proof_of
 from service.grants.standing import Proposer, Standing, stand
-from service.grants.tables import tenant
+from service.grants.tables import person_credential, tenant
 from service.kit.actor import Actor
 from service.kit.canonical import canonical
 from service.kit.database import Bound, Database
 from service.ledger.append import append
 from service.ledger.tables import ref_move
 from service.proposals.maintain import ask_to_maintain
-from service.proposals.ports import Approved, Cause, Change, Decision, Kind, Stored, StoredIntent, Tx, Work
+from service.proposals.ports import (
+    Approved,
+    Cause,
+    Change,
+    Credential,
+    Decision,
+    Draft,
+    Kind,
+    Stored,
+    StoredIntent,
+    Tx,
+    Work,
+)
 from service.proposals.reading import count_unsent
 from service.proposals.states import DONE, FINAL, WORK
-from service.proposals.tables import decision, intent, proposal, restore_point, staging, work_queue
+from service.proposals.tables import decision, draft, intent, proposal, restore_point, staging, work_queue
 from service.repositories.objects import decode, encode
 from service.repositories.placement import Place, Storage
 from service.repositories.tables import placement
 from service.writer.intent import Intent, marker_ref
-from service.writer.keys import LiveKey, live_key
+from service.writer.keys import LiveKey, live_key, publish_key
+from service.writer.passkey import Passkey
 
 T = TypeVar("T")
 PAUSE_MOST = 30
@@ -179,6 +193,9 @@ class ProposalTx:
         moved = await self.bound.execute(_change(what.when, final=final, ended=ended), values)
         return len(moved.all()) == 1
 
+    async def proof(self, person_id: UUID, session_id: UUID | None) -> Proof:
+        return await proof_of(self.bound, person_id, session_id)
+
     async def record(self, one: Decision) -> None:
         await self.bound.execute(
             _RECORD,
@@ -194,11 +211,41 @@ class ProposalTx:
                 "committer": one.committer,
                 "decided_at": one.at,
                 "signature": one.signature,
+                "proof": one.proof,
             },
         )
 
     async def unsent(self, proposal_id: UUID, session: UUID | None, digest: str) -> int | None:
         return await count_unsent(self.bound, proposal_id, session, digest)
+
+    async def credentials(self, person: UUID) -> Sequence[Credential]:
+        mine = (person_credential.c.person == person) & person_credential.c.signs & person_credential.c.live
+        columns = (person_credential.c.handle, person_credential.c.secret, person_credential.c.counter)
+        rows = await self.bound.execute(select(*columns).where(mine).order_by(person_credential.c.created_at))
+        return [Credential(row.handle, row.secret, row.counter) for row in rows]
+
+    async def store_draft(self, one: Draft, seconds: int) -> None:
+        until = func.clock_timestamp() + timedelta(seconds=seconds)
+        row = {"id": one.id, "proposal": one.proposal, "person": one.person, "session": one.session}
+        fixed = {"said": canonical(one.said).decode(), "committer": one.committer, "decided_at": one.at}
+        await self.bound.execute(insert(draft).values(tenant=self.tenant, **row, **fixed, expires_at=until))
+
+    async def take_draft(self, draft_id: UUID, proposal_id: UUID, session: UUID | None) -> Draft | None:
+        asked = (draft.c.id == draft_id) & (draft.c.proposal == proposal_id) & (draft.c.session == session)
+        good = draft.c.used_at.is_(None) & (draft.c.expires_at > func.clock_timestamp())
+        columns = (draft.c.person, draft.c.said, draft.c.committer, draft.c.decided_at, good.label("good"))
+        row = (await self.bound.execute(select(*columns).where(asked).with_for_update())).one_or_none()
+        if row is None:
+            return None
+        await self.bound.execute(update(draft).where(draft.c.id == draft_id).values(used_at=func.clock_timestamp()))
+        said = json.loads(row.said)
+        return Draft(draft_id, proposal_id, row.person, session, said, row.committer, row.decided_at, row.good)
+
+    async def signed_with(self, person: UUID, email: str, credential: Credential, key: Passkey) -> None:
+        mine = (person_credential.c.handle == credential.id) & (person_credential.c.person == person)
+        used = {"counter": credential.counter, "used_at": func.clock_timestamp()}
+        await self.bound.execute(update(person_credential).where(mine).values(**used))
+        await publish_key(self.bound, person, email, key)
 
     async def queue(self, proposal_id: UUID, repository_id: UUID) -> None:
         row = {"kind": "execute", "tenant": self.tenant, "subject": proposal_id, "repository": repository_id}

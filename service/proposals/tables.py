@@ -86,7 +86,9 @@ decision = tenant_table(
     Column("committer", LargeBinary, nullable=False),
     Column("signature", LargeBinary, nullable=True),  # the person's own, in its armour
     Column("decided_at", DateTime(timezone=True), nullable=False),
+    Column("proof", Text, nullable=False, server_default="session"),  # with what the person was known
     CheckConstraint("verdict IN ('approve', 'decline', 'changes')", "verdict"),
+    CheckConstraint("proof IN ('session', 'passkey', 'password', 'oidc')", "proof"),
     within("proposal", "proposal"),
     key=("proposal",),
 )

@@ -15,7 +15,8 @@ from service.contract.data import Oid
 from service.contract.plan import Note, ReviewCard
 from service.kit.actor import Actor
 from service.kit.errors import Refusal
-from service.writer.signature import PublicKey
+from service.proposals.ports import Answer, Prepared
+from service.writer.signature import OwnerKey, PublicKey
 
 Standing = Literal["live", "paused", "revoked"]
 Show = Literal["waiting", "decided", "stale", "ended"]
@@ -176,6 +177,8 @@ class CardView:
         sent: the places, from 1, of the files that were sent in full to this session.
         may_ask_again: it came too late, and its agent can be asked to propose it anew.
         wanted_again: what the agent was told when it was; None where it was not.
+        signs: this person's approvals are signed with a passkey: it is asked for, and nothing less approves.
+        signature_wanted: the repository takes only such approvals.
     """
 
     id: UUID
@@ -206,6 +209,8 @@ class CardView:
     sent: frozenset[int] = frozenset()
     may_ask_again: bool = False
     wanted_again: str | None = None
+    signs: bool = False
+    signature_wanted: bool = False
 
 
 @dataclass(frozen=True)
@@ -337,10 +342,11 @@ class LedgerView:
 
 @dataclass(frozen=True)
 class SigningView:
-    """Whether the tenant's commits are signed, and every key that ever signed one."""
+    """Whether the tenant's commits are signed, and every key that ever signed one: the service's, and people's own."""
 
     on: bool
     keys: tuple[PublicKey, ...]
+    owners: tuple[OwnerKey, ...]
 
 
 @dataclass(frozen=True)
@@ -375,6 +381,16 @@ class Cards(Protocol):
         Raises:
             Refusal: CARD_CHANGED; NOT_SHOWN; WARNINGS_OPEN; CONFIRMATION_OPEN; PROPOSAL_ENDED with `state`; FORBIDDEN.
         """
+
+    async def prepare(self, who: Decider, proposal_id: UUID, said: Verdicts) -> Prepared | DecisionResult:
+        """Fix the bytes of an approval, for its person's passkey to sign; see `proposals.signing`.
+
+        Raises:
+            Refusal: as a decision; SIGNATURE_NEEDED where the person has no passkey that signs.
+        """
+
+    async def finish(self, who: Decider, proposal_id: UUID, answer: Answer) -> DecisionResult:
+        """Approve with what a passkey signed. Raises as a decision; SIGNATURE_REFUSED."""
 
     async def ask_again(self, who: Decider, proposal_id: UUID, note: str) -> None:
         """Tell the agent that what came too late is wanted again. Raises NOT_TOO_LATE; FORBIDDEN."""

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import func, select, update
+from sqlalchemy.dialects.postgresql import insert
 
 from service.grants.manage import sign_commits
 from service.kit.actor import Actor
@@ -18,8 +19,9 @@ from service.kit.database import Bound
 from service.kit.errors import Code, Refusal
 from service.kit.sealed import Sealer, Unsealable
 from service.ledger.append import append
-from service.writer.signature import PublicKey, ed25519_blob, ed25519_signature, fingerprint, public_line
-from service.writer.tables import signing_key
+from service.writer.passkey import Passkey
+from service.writer.signature import OwnerKey, PublicKey, ed25519_blob, ed25519_signature, fingerprint, public_line
+from service.writer.tables import approval_key, signing_key
 
 _PUBLIC = (signing_key.c.public_key, signing_key.c.fingerprint, signing_key.c.created_at, signing_key.c.retired_at)
 _STORED = (signing_key.c.id, signing_key.c.public_key, signing_key.c.fingerprint, signing_key.c.sealed)
@@ -107,6 +109,27 @@ async def public_keys(tx: Bound) -> Sequence[PublicKey]:
     """Every key that the tenant ever had, the oldest first."""
     rows = await tx.execute(select(*_PUBLIC).order_by(signing_key.c.created_at))
     return [PublicKey(row.public_key, row.fingerprint, row.created_at, row.retired_at) for row in rows]
+
+
+async def publish_key(tx: Bound, person: UUID, email: str, key: Passkey) -> None:
+    """Store with what a person signed an approval here, so that it can be verified for ever."""
+    line, name = public_line(key.blob), fingerprint(key.blob)
+    row = {"tenant": tx.tenant, "fingerprint": name, "person": person, "email": email, "public_key": line}
+    await tx.execute(insert(approval_key).values(**row).on_conflict_do_nothing())
+
+
+async def retire_keys(tx: Bound, person: UUID, key: Passkey) -> None:
+    """A passkey was taken away: what it signed until now verifies, what it signs from now on does not."""
+    mine = (approval_key.c.person == person) & (approval_key.c.fingerprint == fingerprint(key.blob))
+    live = update(approval_key).where(mine, approval_key.c.retired_at.is_(None))
+    await tx.execute(live.values(retired_at=func.clock_timestamp()))
+
+
+async def owner_keys(tx: Bound) -> Sequence[OwnerKey]:
+    """Everything with which people signed approvals in this tenant, the oldest first."""
+    columns = (approval_key.c.email, approval_key.c.public_key, approval_key.c.retired_at)
+    rows = await tx.execute(select(*columns).order_by(approval_key.c.used_at))
+    return [OwnerKey(row.email, row.public_key, row.retired_at) for row in rows]
 
 
 async def seal_anew(tx: Bound, actor: Actor, sealer: Sealer) -> bool:

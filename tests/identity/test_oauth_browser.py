@@ -58,7 +58,7 @@ async def test_a_person_signs_in_consents_and_comes_back_to_the_client(
     page.on("console", lambda message: refused.append(message.text) if "Content Security" in message.text else None)
     with anyio.fail_after(60):
         await page.goto(agent.url(issuer=served.parts.issuer))
-        assert "placet owner link EMAIL" in await page.inner_text("main")
+        assert "placet owner link EMAIL" in await page.text_content("main")
         await page.goto(f"{served.parts.issuer}/sign-in?link={link}")
         await page.get_by_role("button", name="Sign in").click()
         await page.get_by_role("button", name="Connect", exact=True).wait_for()

@@ -8,10 +8,10 @@ import httpx
 import pytest
 from sqlalchemy import select, text, update
 
+from service.edge.entering import NEXT_COOKIE
 from service.edge.guard import COOKIE
-from service.edge.signin import NEXT_COOKIE
+from service.grants.tables import session
 from service.identity.sessions import find_session
-from service.identity.tables import session
 from service.kit.actor import SERVICE_TENANT
 from tests.identity.house import ISSUER, Agent, Browser, House, Tenant, hidden
 

@@ -15,7 +15,6 @@ from service.kit.errors import Code, Refusal
 from service.ledger.tables import ledger_entry
 from service.proposals.conflicts import KEPT, KEPT_MOST
 from service.proposals.decide import Decider
-from service.proposals.desk.cards import OwnerCards
 from service.proposals.restore import Drop
 from service.proposals.store import ProposalStore
 from service.proposals.tables import conflict, proposal, restore_point, work_queue
@@ -106,7 +105,7 @@ async def test_an_undo_that_ended_in_vain_may_be_proposed_anew_and_an_undo_be_un
 
 async def may_undo(house: House, shown: Json) -> bool:
     """What the card offers."""
-    cards = OwnerCards(house.stage.app_db, house.stage.storage, house.stage.decide, house.stage.undo, house.stage.again)
+    cards = house.stage.cards
     return (await cards.read(house.owner.actor, UUID(shown["proposal_id"]))).may_undo
 
 

@@ -34,6 +34,8 @@ PUBLIC = [
     "GET /oauth/authorize",
     "GET /readyz",
     "GET /sign-in",
+    "GET /sign-in/oidc",
+    "GET /sign-in/oidc/callback",
     "OPTIONS /.well-known/oauth-authorization-server",
     "OPTIONS /.well-known/oauth-protected-resource",
     "OPTIONS /.well-known/oauth-protected-resource/mcp",
@@ -49,6 +51,9 @@ PUBLIC = [
     "POST /oauth/revoke",
     "POST /oauth/token",
     "POST /sign-in",
+    "POST /sign-in/passkey",
+    "POST /sign-in/passkey/options",
+    "POST /sign-in/password",
 ]
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "APPROVE")
 OWNER_PATHS = sorted({one.path for one in ENDPOINTS if not admits(one.permission, "agent")} - {

@@ -27,9 +27,11 @@ pytestmark = pytest.mark.anyio
 OPEN_TABLES = {
     "alembic_version",
     "login_challenge",
+    "login_counter",
     "oauth_client",
     "oauth_request",
     "person",
+    "person_credential",
     "person_tenant",
     "session",
     "tenant",
@@ -159,6 +161,8 @@ FORBIDDEN = (
     ("placet_writer", "INSERT INTO decision (tenant) VALUES (gen_random_uuid())"),
     ("placet_writer", "UPDATE connection SET state = 'live'"),
     ("placet_writer", "SELECT * FROM session"),
+    ("placet_writer", "SELECT * FROM person_credential"),
+    ("placet_writer", "SELECT * FROM login_counter"),
     ("placet_writer", "SELECT * FROM access_token"),
     *((role, statement) for role in ("placet_app", "placet_writer", "placet_owner") for statement in (
         "UPDATE ledger_entry SET kind = ''", "DELETE FROM ledger_entry", "TRUNCATE ledger_entry",

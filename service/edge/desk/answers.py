@@ -174,6 +174,19 @@ class DecidedAnswer(OutcomeAnswer):
     replayed: bool
 
 
+class SignatureAsked(Answer):
+    """What an authenticator is asked to sign; bytes in base64url without padding.
+
+    `draft` names the approval at the second step, `credentials` are those that may sign.
+    """
+
+    draft: str
+    challenge: str
+    credentials: list[str]
+    rp_id: str
+    seconds: int
+
+
 class UnknownOutcome(Answer):
     """The writer has not answered in time; the same decision again, or `ask`, tells how it ended."""
 

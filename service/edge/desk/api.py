@@ -52,7 +52,7 @@ async def session(call: Call) -> Response:
 async def signing(call: Call) -> Response:
     """Who signs this tenant's commits: the content of gpg.ssh.allowedSignersFile."""
     view = await call.parts.desk.ledger.signing(await asking.who(call))
-    text = allowed_signers(view.keys, call.parts.issuer)
+    text = allowed_signers(view.keys, call.parts.issuer, view.owners)
     return _answer(SigningAnswer(sign_commits=view.on, allowed_signers=text))
 
 
@@ -98,10 +98,14 @@ async def decide(call: Call) -> Response:
     who = await asking.decider(call)
     subject = asking.proposal_id(call)
     sent = asking.checked(asking.Decision, await call.json())
-    result = await call.parts.desk.cards.decide(who, subject, sent.verdicts)
+    return decided(call, await call.parts.desk.cards.decide(who, subject, sent.verdicts))
+
+
+def decided(call: Call, result: DecisionResult) -> Response:
+    """How a decision ended, as far as that is known."""
     if result.status in _UNKNOWN_YET:
-        ask = f"{call.parts.issuer}/api/v1/proposals/{subject}?tenant={who.actor.tenant}"
-        return _answer(UnknownOutcome(code="outcome_unknown", proposal_id=str(subject), ask=ask), 202)
+        ask = f"{call.parts.issuer}/api/v1/proposals/{result.proposal_id}?tenant={call.owner.tenant}"
+        return _answer(UnknownOutcome(code="outcome_unknown", proposal_id=str(result.proposal_id), ask=ask), 202)
     return _answer(_result(result))
 
 

@@ -28,7 +28,7 @@ from service.edge.desk.sentences import (
 )
 from service.edge.desk.visible import Visible
 from service.edge.desk.when import moment
-from service.kit.errors import Refusal
+from service.kit.errors import Code, Refusal
 from service.proposals.view import CardView, FileView, OneFile, Outcome, PinView, Verdicts
 
 _CODE: Final = Markup('<code title="{whole}">{short}</code>')
@@ -63,6 +63,7 @@ class Say:
     facts: tuple[Markup, ...] = ()
     alert: bool = False
     again: bool = False
+    prove: bool = False
 
 
 def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
@@ -93,6 +94,8 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
         "note_most": NOTE_MOST,
         "decision": _decision(view),
         "may_undo": view.may_undo,
+        "signs": view.signs,
+        "signature_missing": view.signature_wanted and not view.signs,
         "may_ask_again": view.may_ask_again and view.wanted_again is None,
         "wanted_again": view.wanted_again and Visible().text(view.wanted_again),
         **_pins(view),
@@ -170,9 +173,9 @@ def _head(view: CardView, files: Sequence[FilePanel]) -> dict[str, Any]:
 
 def _says(view: CardView, attempt: Attempt | None) -> Iterator[Say]:
     if attempt:
-        yield Say(
-            "lost", "Nothing was decided.", f"{attempt.refusal.message} {for_people(attempt.refusal)}", alert=True
-        )
+        text = f"{attempt.refusal.message} {for_people(attempt.refusal)}"
+        prove = attempt.refusal.code is Code.PROOF_NEEDED
+        yield Say("lost", "Nothing was decided.", text, alert=True, prove=prove)
     if view.state in ENDINGS:
         yield _ending(view)
     elif view.expires_at <= view.now:

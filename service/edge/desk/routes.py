@@ -24,6 +24,7 @@ _SHOWN_AGAIN: Final = frozenset(
         Code.TEXT_REJECTED,
         Code.WARNINGS_OPEN,
         Code.CONFIRMATION_OPEN,
+        Code.PROOF_NEEDED,
         Code.CARD_CHANGED,
         Code.PROPOSAL_ENDED,
         Code.FORBIDDEN,

@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from service.contract.ports import Arguments
 from service.edge.desk import asking
-from service.edge.desk.answers import SignatureAsked
+from service.edge.desk.answers import DecidedAnswer, SignatureAsked, UnknownOutcome
 from service.edge.desk.api import decided
 from service.edge.errors import json_response
 from service.edge.guard import Call, Docs, Endpoint
 from service.kit.errors import Code, Refusal
-from service.proposals.signing import Answer, Prepared
+from service.proposals.ports import Answer, Prepared
 from service.writer.passkey import Assertion, challenge
 
 _MOST: Final = 4_096
@@ -68,7 +68,7 @@ async def prepare(call: Call) -> Response:
         draft=str(made.draft),
         challenge=challenge(made.challenge),
         credentials=[challenge(one) for one in made.credentials],
-        rp_id=call.parts.site.host,
+        rp_id=made.rp_id,
         seconds=_SECONDS,
     )
     return json_response(asked.model_dump(mode="json"))
@@ -80,3 +80,21 @@ async def finish(call: Call) -> Response:
     subject = asking.proposal_id(call)
     sent = asking.checked(SignedApproval, await call.json())
     return decided(call, await call.parts.desk.cards.finish(who, subject, sent.answer))
+
+
+ENDPOINTS: Final = (
+    Endpoint(
+        "POST",
+        "/api/v1/proposals/{id}/signature",
+        "proposal.decide",
+        prepare,
+        docs=Docs({200: SignatureAsked, 202: UnknownOutcome}, asking.Decision),
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/proposals/{id}/signed-approval",
+        "proposal.decide",
+        finish,
+        docs=Docs({200: DecidedAnswer, 202: UnknownOutcome}, SignedApproval),
+    ),
+)

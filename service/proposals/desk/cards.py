@@ -15,17 +15,20 @@ from service.contract.plan import NewCommit, NewTag, Pin, Plan, ReviewCard
 from service.contract.refs import short_name
 from service.contract.showing import label, shown_changes
 from service.contract.world import tree_of
+from service.grants.proof import has_signing_passkey
 from service.grants.standing import DECIDERS, Proposer, stand
 from service.grants.tables import person
 from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.proposals.again import TOO_LATE, AskAgain
-from service.proposals.decide import Decide, wanted
+from service.proposals.decide import Decide, Decided, wanted
 from service.proposals.desk.reach import LINE, LINES_MOST, count_shown, memberships, now_of, role_in
 from service.proposals.others import overlap, touched
 from service.proposals.planning import holds, load_card, load_manifests, load_pins, load_plan, read_fact
+from service.proposals.ports import Answer, Prepared
 from service.proposals.reading import record_sent, sent_places
+from service.proposals.signing import Signing
 from service.proposals.states import read_outcome
 from service.proposals.tables import decision, proposal, staging
 from service.proposals.undo import Undo
@@ -57,6 +60,7 @@ class OwnerCards:
     database: Database
     storage: Storage
     deciding: Decide
+    signing: Signing
     undoing: Undo
     asking_again: AskAgain
 
@@ -82,8 +86,9 @@ class OwnerCards:
             hindrance = await _hindrance(tx, row)
             may_undo = role in DECIDERS and await self.undoing.offers(tx, row)
             sent = await sent_places(tx, proposal_id, actor.session, row.digest)
+            signs = await has_signing_passkey(tx, actor.id)
         card = await asyncio.to_thread(_card, actor, row, place.path, objects, said, others, role, waiting, now)
-        return replace(card, hindrance=hindrance, may_undo=may_undo, sent=sent)
+        return replace(card, hindrance=hindrance, may_undo=may_undo, sent=sent, signs=signs)
 
     async def file(self, actor: Actor, proposal_id: UUID, place: int) -> OneFile:
         """One file of it, whole."""
@@ -107,7 +112,16 @@ class OwnerCards:
     async def decide(self, who: Decider, proposal_id: UUID, said: Verdicts) -> DecisionResult:
         """See `proposals/decide`."""
         done = await self.deciding(who, proposal_id, said)
-        return DecisionResult(done.proposal_id, done.state, done.replayed, _outcome(done.outcome) or Outcome())
+        return _result(done)
+
+    async def prepare(self, who: Decider, proposal_id: UUID, said: Verdicts) -> Prepared | DecisionResult:
+        """See `proposals/signing`."""
+        done = await self.signing.prepare(who, proposal_id, said)
+        return _result(done) if isinstance(done, Decided) else done
+
+    async def finish(self, who: Decider, proposal_id: UUID, answer: Answer) -> DecisionResult:
+        """See `proposals/signing`."""
+        return _result(await self.signing.finish(who, proposal_id, answer))
 
     async def ask_again(self, who: Decider, proposal_id: UUID, note: str) -> None:
         """See `proposals/again`."""
@@ -120,6 +134,10 @@ class OwnerCards:
         async with self.database.bound(who.actor.tenant) as tx:
             await _card_row(tx, who.actor, proposal_id)
         return await self.undoing(who, proposal_id)
+
+
+def _result(done: Decided) -> DecisionResult:
+    return DecisionResult(done.proposal_id, done.state, done.replayed, _outcome(done.outcome) or Outcome())
 
 
 async def _card_row(tx: Bound, actor: Actor, proposal_id: UUID) -> Row[Any]:
@@ -201,6 +219,7 @@ def _card(
         by_owner=row.person is not None,
         may_ask_again=role in DECIDERS and row.state in TOO_LATE and row.connection is not None,
         wanted_again=row.wanted_again,
+        signature_wanted=row.signed_approvals,
     )
 
 

@@ -18,7 +18,7 @@ from service.proposals.view import (
     LedgerView,
     SigningView,
 )
-from service.writer.keys import public_keys
+from service.writer.keys import owner_keys, public_keys
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class OwnerLedger:
             if not await tx.scalar(memberships(actor).limit(1)):
                 raise Refusal(Code.NOT_FOUND, "There is no such page.")
             on = await tx.scalar(select(tenant.c.sign_commits).where(tenant.c.id == actor.tenant))
-            return SigningView(bool(on), tuple(await public_keys(tx)))
+            return SigningView(bool(on), tuple(await public_keys(tx)), tuple(await owner_keys(tx)))
 
 
 async def _names(tx: Bound) -> dict[str, str]:

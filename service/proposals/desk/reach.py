@@ -21,6 +21,7 @@ LINE = (
     select(
         proposal,
         repository.c.name.label("repository_name"),
+        repository.c.signed_approvals,
         project.c.name.label("project_name"),
         func.coalesce(connection.c.name, person.c.name).label("connection_name"),
         func.coalesce(oauth_client.c.name, person.c.name).label("client_name"),

@@ -11,6 +11,7 @@ from uuid import UUID
 from service.contract.data import Json
 from service.contract.plan import MoveRef
 from service.grants.policy import Clause
+from service.grants.proof import Proof
 from service.grants.standing import Member, Proposer, Standing
 from service.kit.actor import Actor
 from service.kit.canonical import canonical
@@ -31,6 +32,7 @@ from service.proposals.ports import (
 from service.proposals.states import FINAL
 from service.repositories.placement import Place
 from service.writer.intent import Intent
+from service.writer.passkey import Passkey
 from tests.faults.simulation.disk import Chances
 from tests.faults.simulation.schedule import Killed, Process, Schedule
 
@@ -331,6 +333,10 @@ class PlayedTx:
         )
         return True
 
+    async def proof(self, _person: UUID, session: UUID | None) -> Proof:
+        self.statement()
+        return self.get("proof", session) or Proof(able=False, by=None)
+
     async def record(self, decision: Decision) -> None:
         self.hold("decision", decision.proposal)
         if self.get("decision", decision.proposal) is not None:
@@ -347,7 +353,7 @@ class PlayedTx:
     async def take_draft(self, draft_id: UUID, proposal_id: UUID, session: UUID | None) -> Draft | None:
         raise NotImplementedError
 
-    async def signed_with(self, person: UUID, email: str, credential: Credential) -> None:
+    async def signed_with(self, person: UUID, email: str, credential: Credential, key: Passkey) -> None:
         raise NotImplementedError
 
     async def unsent(self, _proposal_id: UUID, _session: UUID | None, _digest: str) -> int:
