@@ -24,6 +24,10 @@ SESSION_SECONDS = 7 * 24 * 3600
 SEEN_EVERY_SECONDS = 60
 BROWSER_MOST: Final = 200
 Way = Literal["link", "passkey", "password", "oidc"]
+_NOBODY: Final = {
+    True: "This sign-in link was used, is older than ten minutes, or never was one.",
+    False: "You are known, but there is nothing here that you may see yet. Ask for an invitation.",
+}
 _NOW = func.clock_timestamp()
 
 
@@ -97,7 +101,7 @@ async def begin(tx: Bound, who: UUID | None, way: Way, browser: str, replaces: S
     mine = select(person_tenant.c.tenant).where(person_tenant.c.person == who).order_by(person_tenant.c.tenant)
     tenant = await tx.scalar(mine.limit(1))
     if who is None or tenant is None:
-        raise Refusal(Code.UNAUTHENTICATED, "This sign-in link was used, is older than ten minutes, or never was one.")
+        raise Refusal(Code.UNAUTHENTICATED, _NOBODY[way == "link"])
     secret, session_id, proved = new_secret(SERVICE_TENANT), uuid4(), way != "link"
     await tx.execute(
         session.insert().values(

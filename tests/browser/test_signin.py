@@ -98,7 +98,7 @@ async def test_a_passkey_is_added_signs_in_and_is_asked_for_before_history_is_re
             await page.goto(f"{issuer}/settings/sign-in")
             await page.get_by_label("Name of the new passkey").fill("Test key")
             await page.get_by_role("button", name="Add a passkey").click()
-            await page.get_by_text("Test key", exact=True).wait_for()
+            await page.get_by_role("heading", name="Test key").wait_for()
             assert await page.get_by_text("can sign commits").count() == 1
 
             await page.get_by_role("button", name="Sign out").click()
@@ -150,4 +150,4 @@ async def test_without_a_script_the_other_ways_are_there(house: House, chromium:
         box = await page.locator(".qr svg").bounding_box()
         assert box
         assert box["width"] > 100
-        await page.get_by_label("Code").wait_for()
+        await page.get_by_role("textbox", name="Code").wait_for()
