@@ -20,8 +20,8 @@ FILLED = (
     "INSERT INTO login_counter (kind, subject) VALUES ('account', 'x')",
     "INSERT INTO login_challenge (hash, person, expires_at) VALUES ('link', '{who}', now())",
     "INSERT INTO login_challenge (hash, kind, browser, expires_at) VALUES ('a', 'sign_in', 'b', now())",
-    "INSERT INTO session (id, hash, csrf, person, tenant, expires_at, way, proved_at, proved_by) VALUES "
-    "(gen_random_uuid(), 'h', 'c', '{who}', '00000000-0000-0000-0000-000000000000', now(), 'oidc', now(), 'oidc')",
+    """INSERT INTO session (id, hash, csrf, person, tenant, expires_at, way, proved_at, proved_by) VALUES
+    (gen_random_uuid(), 'h', 'c', '{who}', '00000000-0000-0000-0000-000000000000', now(), 'oidc', now(), 'oidc')""",
 )
 
 
