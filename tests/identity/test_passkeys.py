@@ -57,7 +57,7 @@ async def test_a_passkey_is_added_by_who_came_with_a_link_and_signs_in_without_a
     assert await house.entries(SERVICE_TENANT, str(row.id)) == ["credential.added"]
     page = await fresh.get(SETTINGS)
     assert "Laptop" in page.text
-    assert ("can sign commits" in page.text) is es256
+    assert ("Sign my approvals with it" in page.text) is es256
 
 
 async def test_options_ask_for_a_verified_person_and_name_no_passkey_before_sign_in(house: House, ada: Browser) -> None:
