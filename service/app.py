@@ -13,6 +13,7 @@ from service.edge.guard import Endpoint, Nowhere, routes
 from service.edge.limits import Limits
 from service.edge.mcp.cursors import SignedCursors
 from service.edge.parts import Parts
+from service.edge.streams import Streams
 from service.grants.reach import ReachedRepositories
 from service.kit.actor import Actor
 from service.kit.database import Database
@@ -64,12 +65,13 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
             in_thread=anyio.to_thread.run_sync,
         )
 
+    inbox = OwnerInbox(database, storage)
     return Parts(
         database=database,
         issuer=settings.issuer,
         ports=ports,
         desk=Desk(
-            inbox=OwnerInbox(database, storage),
+            inbox=inbox,
             cards=OwnerCards(
                 database,
                 storage,
@@ -80,6 +82,7 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
             repositories=OwnerRepositories(database),
             ledger=OwnerLedger(database),
         ),
+        streams=Streams(database, waiter, inbox.members),
         limits=Limits(settings.redis_url),
         registry=registry,
     )
@@ -106,6 +109,7 @@ def create_app(settings: Settings) -> Starlette:
 def serve(parts: Parts, lifespan: Lifespan[Starlette] | None = None) -> Starlette:
     """Every route behind the guard."""
     app = Starlette(routes=list(routes(ENDPOINTS, parts)), lifespan=lifespan)
+    app.state.streams = parts.streams  # a server that stops ends them first, or would wait for them
     app.router.default = Nowhere(parts)
     app.router.redirect_slashes = False  # such a redirect would come before the guard
     return app

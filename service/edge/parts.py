@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from service.contract.ports import Ports
 from service.edge.limits import Limits
+from service.edge.streams import Streams
 from service.identity.denials import Denials
 from service.identity.wire import Site
 from service.kit.actor import Actor
@@ -24,12 +25,14 @@ class Parts:
         ports: what a tool call may use, made for the actor of the call.
         registry: the tools.
         desk: what the owner's pages ask.
+        streams: the open pages that are told of changes.
     """
 
     database: Database
     issuer: str
     ports: Callable[[Actor], Ports]
     desk: Desk
+    streams: Streams
     limits: Limits = field(default_factory=Limits)
     denials: Denials = field(default_factory=Denials)
     registry: Registry = field(default_factory=discover)

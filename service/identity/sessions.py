@@ -1,6 +1,7 @@
 """Browser sessions: opened by a one-time link, ended by time or by the person. Times are the database's."""
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID, uuid4
@@ -140,6 +141,25 @@ async def _end(tx: Bound, current: Session) -> None:
 def _person(person_id: UUID) -> Actor:
     """The person in the service's own ledger, where sessions belong."""
     return Actor("owner", SERVICE_TENANT, person_id, "")
+
+
+async def is_in(database: Database, current: Session, tenant: UUID) -> bool:
+    """Whether this session's person has anything in a tenant; the session stays where it is."""
+    async with database.directory() as tx:
+        mine = (person_tenant.c.person == current.person) & (person_tenant.c.tenant == tenant)
+        return bool(await tx.scalar(select(person_tenant.c.tenant).where(mine)))
+
+
+async def live_sessions(database: Database, ids: Iterable[UUID]) -> set[UUID]:
+    """Those of these sessions that have not ended, by a person or by time. Marks none as seen."""
+    async with database.directory() as tx:
+        live = select(session.c.id).where(
+            session.c.id.in_(list(ids)),
+            session.c.ended_at.is_(None),
+            session.c.expires_at > _NOW,
+            session.c.seen_at > _NOW - _seconds(IDLE_SECONDS),
+        )
+        return set((await tx.execute(live)).scalars())
 
 
 async def switch_tenant(database: Database, current: Session, tenant: UUID) -> None:
