@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -10,6 +10,8 @@ import pytest
 from sqlalchemy import func, insert, select, update
 
 from service.contract.data import Json
+from service.grants.manage import add_membership
+from service.grants.tables import membership, person_tenant
 from service.kit.actor import system
 from service.proposals.desk.inbox import PAGE
 from service.proposals.tables import proposal
@@ -24,7 +26,6 @@ HOSTILE = (
     "'; DROP TABLE proposal; --",
     "%' OR '1'='1",
     "<script>alert(1)</script>",
-    "\u202e",
     "💥" * 40,
 )
 LINKS = re.compile(r'href="/proposals/([0-9a-f-]{36})\?')
@@ -111,7 +112,7 @@ async def test_an_ended_list_is_paged_to_its_end_with_what_is_under_way(
 ) -> None:
     shown = await house.propose()
     under_way = await copies(house, shown, PAGE + 2, state="approved")
-    ended = await copies(house, shown, PAGE, state="executed", ended_at=func.clock_timestamp())
+    ended = await copies(house, shown, PAGE, state="executed", ended_at=datetime.now(UTC))
     told = [line["proposal_id"] async for page in pages(web, browser, show="decided") for line in page["proposals"]]
     assert len(told) == len(under_way | ended)
     assert set(told[: len(under_way)]) == under_way
@@ -134,9 +135,9 @@ async def test_each_list_holds_its_own_and_is_counted(web: Web, house: House, br
         "ended": {"state": "cancelled"},
     }
     shown = await house.propose()
-    now = {"ended_at": func.clock_timestamp()}
+    now = {"ended_at": datetime.now(UTC)}
     made = {show: await copies(house, shown, 1, **values, **now) for show, values in ends.items()}
-    ago = {"ended_at": func.clock_timestamp() - timedelta(hours=25)}
+    ago = {"ended_at": datetime.now(UTC) - timedelta(hours=25)}
     made["decided"] = made["today"] | await copies(house, shown, 1, state="executed", **ago)
     made["waiting"] = {shown["proposal_id"]}
     for show, expected in made.items():
@@ -203,13 +204,14 @@ async def test_a_hostile_search_finds_nothing_and_is_shown_as_text(
         ({"q": "a" * 201}, "text_rejected"),
         ({"q": "a b c d e f g h i"}, "invalid_argument"),
         ({"q": "a\x00"}, "text_rejected"),
+        ({"q": "\u202e"}, "text_rejected"),
         ({"repository": "x"}, "invalid_argument"),
         ({"proposer": "%00"}, "invalid_argument"),
         ({"kind": "\x07"}, "text_rejected"),
         ({"group": "g" * 201}, "text_rejected"),
         ({"after": "x"}, "invalid_cursor"),
         ({"after": "1.2.3.4.5"}, "invalid_cursor"),
-        ({"after": f"{'9' * 17}.{UUID(int=1)}.{UUID(int=1)}.{'9' * 17}.{UUID(int=1)}"}, "invalid_cursor"),
+        ({"after": f"{'9' * 18}.{UUID(int=1)}.{UUID(int=1)}.1.{UUID(int=1)}"}, "invalid_cursor"),
         ({"after": "-.x", "show": "stale"}, "invalid_cursor"),
         ({"after": "1" * 200}, "invalid_cursor"),
         ({"show": "all"}, "invalid_argument"),
@@ -264,9 +266,6 @@ async def test_the_mark_of_a_proposal_changes_with_its_branch_and_its_state(
 async def test_a_person_of_two_tenants_switches_and_a_look_alone_switches_nothing(
     stage: Stage, web: Web, house: House, neighbour: House, browser: dict[str, str]
 ) -> None:
-    from service.grants.manage import add_membership
-    from service.grants.tables import person_tenant
-
     person = house.owner.actor.id
     async with stage.owner_db.directory() as tx:
         await tx.execute(insert(person_tenant).values(person=person, tenant=neighbour.tenant))
@@ -286,8 +285,6 @@ async def test_a_person_of_two_tenants_switches_and_a_look_alone_switches_nothin
 async def test_a_tenant_without_repository_is_told_what_to_do_first(
     stage: Stage, web: Web, house: House, browser: dict[str, str]
 ) -> None:
-    from service.grants.tables import membership
-
     async with stage.owner_db.bound(house.tenant) as tx:
         await tx.execute(update(membership).values(state="revoked"))
     assert "There is no repository yet." in (await web.http.get("/", headers=browser)).text
