@@ -13,6 +13,7 @@ from service.edge.guard import Endpoint, Nowhere, routes
 from service.edge.limits import Limits
 from service.edge.mcp.cursors import SignedCursors
 from service.edge.parts import Parts
+from service.edge.streams import Streams
 from service.grants.reach import ReachedRepositories
 from service.identity.doors import build_doors
 from service.kit.actor import Actor
@@ -69,12 +70,13 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
             in_thread=anyio.to_thread.run_sync,
         )
 
+    inbox = OwnerInbox(database, storage)
     return Parts(
         database=database,
         issuer=settings.issuer,
         ports=ports,
         desk=Desk(
-            inbox=OwnerInbox(database, storage),
+            inbox=inbox,
             cards=OwnerCards(
                 database,
                 storage,
@@ -90,6 +92,7 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
         doors=build_doors(
             database, settings.issuer, settings.sealer, settings.provider, Outgoing(settings.outgoing_hosts)
         ),
+        streams=Streams(database, waiter, inbox.members),
         limits=Limits(settings.redis_url),
         registry=registry,
     )
@@ -116,6 +119,7 @@ def create_app(settings: Settings) -> Starlette:
 def serve(parts: Parts, lifespan: Lifespan[Starlette] | None = None) -> Starlette:
     """Every route behind the guard."""
     app = Starlette(routes=list(routes(ENDPOINTS, parts)), lifespan=lifespan)
+    app.state.streams = parts.streams  # a server that stops ends them first, or would wait for them
     app.router.default = Nowhere(parts)
     app.router.redirect_slashes = False  # such a redirect would come before the guard
     return app

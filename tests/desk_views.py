@@ -267,7 +267,8 @@ def _note(code: str, **params: Any) -> Note:
 INBOX = desk.InboxView(
     now=NOW,
     show="waiting",
-    counts={"waiting": 3, "decided": 8, "stale": 2, "ended": 1},
+    counts={"waiting": 3, "missed": 1, "today": 3, "decided": 8, "stale": 2, "ended": 1},
+    matching=3,
     lines=(
         inbox_line(
             1,
@@ -305,9 +306,9 @@ DECIDED = desk.InboxView(
         inbox_line(number, state=state, ended_at=NOW - timedelta(minutes=7 * number))
         for number, state in enumerate(("executed", "declined", "failed", "executing"), 10)
     ),
-    more=True,
+    after="1.2",
 )
-NOTHING = desk.InboxView(now=NOW, show="waiting", counts={}, lines=())
+NOTHING = desk.InboxView(now=NOW, show="waiting", counts={}, lines=(), matching=0)
 
 
 def connection_line(number: int, **more: Any) -> desk.ConnectionLine:
@@ -397,16 +398,22 @@ class CraftedDesk:
     def areas(self) -> Any:
         """As the pages ask for it."""
         return SimpleNamespace(
-            inbox=SimpleNamespace(read=self.inbox),
+            inbox=SimpleNamespace(read=self.inbox, glance=self.glance, members=self.members),
             cards=SimpleNamespace(read=self.card, decide=self.decide, file=self.file, sent=self.sent),
             connections=SimpleNamespace(list=self.connections, change=self.connection_action),
             repositories=SimpleNamespace(list=self.repositories, change=self.repository_action),
             ledger=SimpleNamespace(read=self.ledger),
         )
 
-    async def inbox(self, _actor: Actor, show: desk.Show) -> desk.InboxView:
+    async def inbox(self, _actor: Actor, show: desk.Show, _only: desk.Filter, _after: str) -> desk.InboxView:
         view: desk.InboxView = self.views.get("inbox", INBOX if show == "waiting" else DECIDED)
         return replace(view, show=show)
+
+    async def glance(self, _actor: Actor, _proposal_id: UUID | None) -> desk.Glance:
+        return desk.Glance(int(INBOX.counts["waiting"]))
+
+    async def members(self, _tenant: UUID, _people: Any) -> set[UUID]:
+        return set()  # so that no page is live
 
     async def card(self, _actor: Actor, proposal_id: UUID) -> desk.CardView:
         cards = self.views.get("cards", {PROPOSAL: CARD_VIEW})
@@ -483,7 +490,8 @@ ASKING: dict[str, tuple[str, dict[str, Any]]] = {
 
 def crafted_app(crafted: CraftedDesk) -> Starlette:
     """The desk's own handlers and templates for a signed-in person, without guard and database."""
-    parts = Parts(database=SimpleNamespace(), issuer=ISSUER, ports=None, desk=crafted.areas, doors=None)  # type: ignore[arg-type]
+    nothing: Any = SimpleNamespace()
+    parts = Parts(nothing, ISSUER, nothing, crafted.areas, nothing, streams=nothing)
     by_path: dict[str, list[Endpoint]] = {
         f"/asking/{name}": [Endpoint("GET", f"/asking/{name}", "", _asking(name))] for name in ASKING
     }

@@ -14,6 +14,7 @@ from rich.console import Console
 from service.bench import approve as git_part
 from service.bench import cost as costs
 from service.bench import crash as crashes
+from service.bench import inbox as inboxes
 from service.bench import operations as every
 from service.bench import past as pasts
 from service.bench import race as races
@@ -165,3 +166,14 @@ def growth(scratch: Path, rounds: int, proposals: int, markers: int, executions:
         worn.executions(scratch, executions, rounds),
         pasts.past(scratch, (pasts.ROWS[0], proposals), rounds),
     ]
+
+
+@bench.command
+@click.option(
+    "--rounds", type=click.IntRange(1), default=inboxes.ROUNDS, show_default=True, help="How often each page."
+)
+@click.option("--waiting", type=click.IntRange(1), default=inboxes.WAITING, show_default=True, help="Proposals.")
+@measures
+def inbox(scratch: Path, rounds: int, waiting: int) -> list[Results]:
+    """The inbox's pages over HTTP with many proposals waiting."""
+    return [inboxes.inbox(scratch, waiting, rounds)]

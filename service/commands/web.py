@@ -26,12 +26,14 @@ def web(host: str, port: int, sockets: tuple[int, ...]) -> None:
 
     from service.app import create_app  # noqa: PLC0415  likewise
     from service.commands.bounded import Bounded  # noqa: PLC0415  likewise
+    from service.commands.server import Server  # noqa: PLC0415  likewise
 
     gc.freeze()
     gc.enable()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    app = create_app(read_settings(dict(os.environ)))
     config = uvicorn.Config(
-        create_app(read_settings(dict(os.environ))),
+        app,
         host=host,
         port=port,
         loop="uvloop",
@@ -44,4 +46,4 @@ def web(host: str, port: int, sockets: tuple[int, ...]) -> None:
         proxy_headers=False,
         timeout_graceful_shutdown=STOP_SECONDS,
     )
-    uvicorn.Server(config).run([socket.socket(fileno=number) for number in sockets] or None)
+    Server(config, app.state.streams.end).run([socket.socket(fileno=number) for number in sockets] or None)

@@ -91,11 +91,14 @@ Handler = Callable[[Call], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class Docs:
-    """What an endpoint for programs answers by status, and what it is sent, in which media type."""
+    """What an endpoint for programs answers by status, and what it is sent, in which media type. `asks`: what may be in
+    the address's query, each with what it is for.
+    """
 
     answers: Mapping[int, type[BaseModel]]
     sends: type[BaseModel] | None = None
     media: str = "application/json"
+    asks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

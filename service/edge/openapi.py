@@ -87,6 +87,10 @@ def _operation(one: Endpoint, error: type[BaseModel], schemes: list[str]) -> Jso
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in _PARAMETER.findall(one.path)
     ]
+    parameters += [
+        {"name": name, "in": "query", "required": False, "description": told, "schema": {"type": "string"}}
+        for name, told in docs.asks.items()
+    ]
     if schemes and one.method == "POST":
         parameters.append({"name": "X-CSRF-Token", "in": "header", "required": True, "schema": {"type": "string"}})
     answers: dict[str, Json] = {

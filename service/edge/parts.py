@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from service.contract.ports import Ports
 from service.edge.limits import Limits
+from service.edge.streams import Streams
 from service.identity.denials import Denials
 from service.identity.doors import Doors
 from service.identity.wire import Site
@@ -26,6 +27,7 @@ class Parts:
         registry: the tools.
         desk: what the owner's pages ask.
         doors: the ways in beside a link.
+        streams: the open pages that are told of changes.
     """
 
     database: Database
@@ -33,6 +35,7 @@ class Parts:
     ports: Callable[[Actor], Ports]
     desk: Desk
     doors: Doors
+    streams: Streams
     limits: Limits = field(default_factory=Limits)
     denials: Denials = field(default_factory=Denials)
     registry: Registry = field(default_factory=discover)

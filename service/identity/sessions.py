@@ -1,7 +1,7 @@
 """Browser sessions: opened by a link or a credential, ended by time or by the person. Times are the database's."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
@@ -225,6 +225,25 @@ def acting(person_id: UUID) -> Actor:
 
 def _cleaned(browser: str) -> str:
     return "".join(char for char in browser if char.isascii() and char.isprintable())[:BROWSER_MOST]
+
+
+async def is_in(database: Database, current: Session, tenant: UUID) -> bool:
+    """Whether this session's person has anything in a tenant; the session stays where it is."""
+    async with database.directory() as tx:
+        mine = (person_tenant.c.person == current.person) & (person_tenant.c.tenant == tenant)
+        return bool(await tx.scalar(select(person_tenant.c.tenant).where(mine)))
+
+
+async def live_sessions(database: Database, ids: Iterable[UUID]) -> set[UUID]:
+    """Those of these sessions that have not ended, by a person or by time. Marks none as seen."""
+    async with database.directory() as tx:
+        live = select(session.c.id).where(
+            session.c.id.in_(list(ids)),
+            session.c.ended_at.is_(None),
+            session.c.expires_at > _NOW,
+            session.c.seen_at > _NOW - _seconds(IDLE_SECONDS),
+        )
+        return set((await tx.execute(live)).scalars())
 
 
 async def switch_tenant(database: Database, current: Session, tenant: UUID) -> None:

@@ -17,6 +17,8 @@ MOVES: dict[State, frozenset[State]] = {
 FINAL: frozenset[str] = frozenset({"executed", "stale", "failed", "declined", "cancelled", "expired"})
 DONE = "placet_done"
 WORK = "placet_work"
+DESK = "placet_desk"
+"""Told by the database with a tenant's id when a proposal came or moved there, or a ref."""
 
 
 class LostRace(Exception):

@@ -23,6 +23,7 @@ from service.proposals.planning import Conflicted, Planned
 from service.proposals.submission import Submission
 from service.proposals.tables import proposal, staging, work_queue
 from service.proposals.undone import undo_of
+from service.proposals.words import searchable
 from service.repositories.placement import Storage
 from service.writer.provenance import author_line
 
@@ -131,6 +132,7 @@ async def _store(
             card=planned.card,
             manifest=planned.manifest,
             digest=planned.digest,
+            **searchable(planned),
             expires_at=func.clock_timestamp() + lifetime,
         )
         .returning(proposal.c.expires_at)

@@ -4,6 +4,7 @@ from typing import get_args
 
 from sqlalchemy import (
     ARRAY,
+    Boolean,
     CheckConstraint,
     Column,
     DateTime,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    false,
     text,
 )
 
@@ -53,6 +55,8 @@ proposal = tenant_table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=NOW),
     Column("expires_at", DateTime(timezone=True), nullable=False),
     Column("ended_at", DateTime(timezone=True), nullable=True),
+    Column("words", Text, nullable=False, server_default=""),  # what a search finds it by, in lower case
+    Column("warned", Boolean, nullable=False, server_default=false()),
     CheckConstraint(f"state IN ({_STATE_LIST})", "state"),
     CheckConstraint(ONE_PROPOSER, "proposer"),
     UniqueConstraint("tenant", "connection", "key"),
@@ -61,6 +65,8 @@ proposal = tenant_table(
     Index("proposal_undoes_idx", "tenant", "undoes", unique=True, postgresql_where=text(f"state IN ({_LIVE_LIST})")),
     Index(None, "tenant", "repository", "created_at"),
     Index("proposal_pending_idx", "tenant", "connection", postgresql_where=text("state = 'pending'")),
+    Index("proposal_waiting_idx", "tenant", "created_at", "id", postgresql_where=text("state = 'pending'")),
+    Index("proposal_ended_idx", "tenant", "state", "ended_at", "id", postgresql_where=text("state <> 'pending'")),
     within("proposal", "undoes"),
     within("repository", "repository"),
     within("connection", "connection"),

@@ -4,7 +4,7 @@ Codes, parameters and bytes: no HTML and no sentences. Every time is the databas
 by the clock that ends the wait.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal, Protocol
@@ -19,18 +19,23 @@ from service.proposals.ports import Answer, Prepared
 from service.writer.signature import OwnerKey, PublicKey
 
 Standing = Literal["live", "paused", "revoked"]
-Show = Literal["waiting", "decided", "stale", "ended"]
+Show = Literal["waiting", "missed", "today", "decided", "stale", "ended"]
 Verdict = Literal["approve", "decline", "changes"]
 ConnectionAction = Literal["pause", "resume", "revoke"]
 RepositoryAction = Literal["admit_agents", "refuse_agents"]
 
+_DECIDED: Final[tuple[State, ...]] = ("approved", "executing", "executed", "failed", "declined")
 SHOWN: Final[Mapping[Show, tuple[State, ...]]] = {
     "waiting": ("pending",),
-    "decided": ("approved", "executing", "executed", "failed", "declined"),
+    "missed": ("expired",),
+    "today": _DECIDED,
+    "decided": _DECIDED,
     "stale": ("stale",),
-    "ended": ("expired", "cancelled"),
+    "ended": ("cancelled",),
 }
-"""The inbox's lists and the states that are in each."""
+"""The inbox's lists and the states that are in each; "today" is the last 24 hours of what was decided."""
+COUNT_MOST: Final = 1_000
+"""A list other than "waiting" is counted so far; one more says that there are more."""
 
 NO_PROPOSAL: Final = "There is no such proposal."
 """The sentence of NOT_FOUND, one for an id that is malformed, unknown or another tenant's."""
@@ -62,18 +67,77 @@ class InboxLine:
 
 
 @dataclass(frozen=True)
-class InboxView:
-    """One list of the inbox, oldest first where things wait, else newest first, with how many are in each list.
+class Filter:
+    """Which proposals of a list are asked for. What is None or empty asks for all.
 
     Attributes:
-        more: there are more than `lines`, which a list other than "waiting" may be cut to.
+        repository: its id.
+        proposer: the id of a connection, or of the person who proposed.
+        kind: of the operation.
+        group: as the agent named it.
+        soon: only what expires within four hours.
+        warned: only what has warnings.
+        words: each of these words occurs in the message, the reason, the headline's facts, a branch or a path.
+    """
+
+    repository: UUID | None = None
+    proposer: UUID | None = None
+    kind: str = ""
+    group: str = ""
+    soon: bool = False
+    warned: bool = False
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Something that a list can be filtered by: the value, and what it is called."""
+
+    value: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What occurs in a list, by name: among its newest 2,000 where it is longer."""
+
+    repositories: tuple[Choice, ...] = ()
+    proposers: tuple[Choice, ...] = ()
+    kinds: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class InboxView:
+    """One page of a list. What waits comes by repository and proposer, the group with the oldest first, oldest first in
+    each; other lists newest first.
+
+    Attributes:
+        counts: how many are in each list, whatever is filtered; see `COUNT_MOST`.
+        after: where the next page begins; "" on the last.
+        matching: how many of what waits match the filter, on all pages; None for other lists.
+        tenants: the tenants of this person.
+        lacks: what has to be there before anything can come: "repository", "connection", or "" if nothing lacks.
     """
 
     now: datetime
     show: Show
     counts: Mapping[Show, int]
     lines: tuple[InboxLine, ...]
-    more: bool = False
+    after: str = ""
+    matching: int | None = None
+    choices: Choices = Choices()
+    tenants: tuple[Choice, ...] = ()
+    lacks: Literal["", "repository", "connection"] = ""
+
+
+@dataclass(frozen=True)
+class Glance:
+    """How many things wait, and how one proposal stands: its state, and each pinned ref with where it is."""
+
+    waiting: int
+    state: State | None = None
+    refs: tuple[tuple[str, Oid], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -361,7 +425,14 @@ class Decider:
 class Inbox(Protocol):
     """The lists of proposals."""
 
-    async def read(self, actor: Actor, show: Show) -> InboxView: ...
+    async def read(self, actor: Actor, show: Show, only: Filter, after: str) -> InboxView:
+        """One page; `after` is where it begins, "" for the first. Raises INVALID_CURSOR."""
+
+    async def members(self, tenant_id: UUID, people: Iterable[UUID]) -> set[UUID]:
+        """Who of these people is still in a project of the tenant."""
+
+    async def glance(self, actor: Actor, proposal_id: UUID | None) -> Glance:
+        """What an open page looks at again when something changed."""
 
 
 class Cards(Protocol):

@@ -1,4 +1,6 @@
-"""Wait for the end of a proposal: woken by the writer's notification, and looking each second anyway."""
+"""Wait for the end of a proposal, woken by the writer's notification and looking each second anyway; or for any change
+on a tenant's desk, of which the database tells.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -8,7 +10,7 @@ from typing import TypeVar
 
 from service.kit.database import Database
 from service.kit.errors import Refusal
-from service.proposals.states import DONE
+from service.proposals.states import DESK, DONE
 
 LOOK_SECONDS = 1.0
 RECONNECT_SECONDS = 1.0
@@ -53,7 +55,7 @@ class Waiter:
 
     @contextmanager
     def expecting(self, proposal_id: str) -> Iterator["Expected"]:
-        """Miss no end that comes from now on: begun before whatever leads to it."""
+        """Miss no end that comes from now on: begun before whatever leads to it. For a tenant's id: no change there."""
         event = asyncio.Event()
         self._waiting.setdefault(proposal_id, set()).add(event)
         try:
@@ -72,11 +74,16 @@ class Waiter:
         if not events:
             del self._waiting[proposal_id]
 
+    def _wake(self, *subjects: str) -> None:
+        for subject in subjects:
+            for event in self._waiting.get(subject, ()):
+                event.set()
+
     async def _listen(self) -> None:
         while True:
             with suppress(Refusal, OSError, TimeoutError):
-                async with self._database.listen(DONE) as notices:
+                async with self._database.listen(DONE, DESK) as notices:
+                    self._wake(*self._waiting)  # for what was told while nobody listened
                     while (notice := await notices.get())[0]:
-                        for event in self._waiting.get(notice[1], ()):
-                            event.set()
+                        self._wake(notice[1])
             await asyncio.sleep(RECONNECT_SECONDS)

@@ -55,12 +55,22 @@ class ProposalLine(Answer):
 
 
 class ProposalList(Answer):
-    """One list of the inbox with how many are in each; `more`: it was cut."""
+    """A page of one list with how many are in each; lists other than "waiting" are counted up to 1,000, and 1,001 says
+    that there are more. `matching`: how many of what waits match, on all pages. `after`: asks for the next page.
+    """
 
     show: str
     counts: dict[str, int]
+    matching: int | None
     proposals: list[ProposalLine]
-    more: bool
+    after: str | None
+
+
+class GlanceAnswer(Answer):
+    """How many things wait, and a mark that changes when the named proposal does."""
+
+    waiting: int
+    mark: str | None
 
 
 class FileSide(Answer):

@@ -21,6 +21,7 @@ from service.edge.desk.answers import (
     FileAnswer,
     FileContents,
     FileSide,
+    GlanceAnswer,
     OutcomeAnswer,
     PinAnswer,
     ProposalLine,
@@ -32,6 +33,7 @@ from service.edge.desk.answers import (
     SigningAnswer,
     UnknownOutcome,
 )
+from service.edge.desk.live import mark
 from service.edge.desk.pieces import mode_text
 from service.edge.desk.sentences import Chapter, plain, sentence
 from service.edge.errors import json_response
@@ -40,6 +42,18 @@ from service.kit.canonical import sha256
 from service.proposals.view import CardView, DecisionResult, DecisionView, FileView, InboxLine, Outcome, PinView
 from service.writer.signature import allowed_signers
 
+_GLANCED: Final = {"proposal": "The proposal that is marked."}
+_LISTED: Final = {
+    "show": f"The list: {', '.join(asking.SHOWS)}.",
+    "repository": "Only in this repository, by its id.",
+    "proposer": "Only of this connection or person, by its id.",
+    "kind": "Only of this kind of operation.",
+    "group": "Only of this group.",
+    "soon": "Not empty: only what expires within four hours.",
+    "warned": "Not empty: only what has warnings.",
+    "q": "Only what has each of these words, at most 8, in its message, reason, facts, branch or paths.",
+    "after": "Where the page begins: `after` of the page before.",
+}
 _UNKNOWN_YET: Final = frozenset({"approved", "executing"})
 
 
@@ -57,11 +71,27 @@ async def signing(call: Call) -> Response:
 
 
 async def proposals(call: Call) -> Response:
-    """One list of the inbox: `show` is waiting, decided, stale or ended."""
+    """A page of one list of the inbox: by default of what waits, else `show` names another."""
     actor = await asking.who(call)
-    view = await call.parts.desk.inbox.read(actor, asking.show(call))
-    lines = [_line(line) for line in view.lines]
-    return _answer(ProposalList(show=view.show, counts=dict(view.counts), proposals=lines, more=view.more))
+    view = await call.parts.desk.inbox.read(actor, asking.show(call), asking.only(call), asking.after(call))
+    return _answer(
+        ProposalList(
+            show=view.show,
+            counts=dict(view.counts),
+            matching=view.matching,
+            proposals=[_line(line) for line in view.lines],
+            after=view.after or None,
+        )
+    )
+
+
+async def glance(call: Call) -> Response:
+    """How many things wait, and a mark that changes when the named proposal's state or branch does."""
+    actor = await asking.who(call)
+    named = call.request.query_params.get("proposal")
+    found = await call.parts.desk.inbox.glance(actor, asking.read_id(named) if named is not None else None)
+    marked = mark(found.state, found.refs) if found.state else None
+    return _answer(GlanceAnswer(waiting=found.waiting, mark=marked))
 
 
 async def proposal(call: Call) -> Response:
@@ -231,7 +261,8 @@ def _pin(pin: PinView) -> PinAnswer:
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/v1/session", "proposal.view", session, docs=Docs({200: SessionAnswer})),
     Endpoint("GET", "/api/v1/allowed-signers", "signing.view", signing, docs=Docs({200: SigningAnswer})),
-    Endpoint("GET", "/api/v1/proposals", "proposal.view", proposals, docs=Docs({200: ProposalList})),
+    Endpoint("GET", "/api/v1/glance", "proposal.view", glance, docs=Docs({200: GlanceAnswer}, asks=_GLANCED)),
+    Endpoint("GET", "/api/v1/proposals", "proposal.view", proposals, docs=Docs({200: ProposalList}, asks=_LISTED)),
     Endpoint("GET", "/api/v1/proposals/{id}", "proposal.view", proposal, docs=Docs({200: CardAnswer})),
     Endpoint(
         "GET",

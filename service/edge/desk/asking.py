@@ -9,14 +9,28 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from service.contract.names import check_text
 from service.contract.ports import Arguments
 from service.edge.guard import Call
-from service.identity.sessions import switch_tenant
+from service.identity.sessions import is_in, switch_tenant
 from service.kit.actor import Actor
 from service.kit.errors import Code, Refusal
-from service.proposals.view import NO_PROPOSAL, ConnectionAction, Decider, RepositoryAction, Show, Verdict, Verdicts
+from service.proposals.view import (
+    NO_PROPOSAL,
+    ConnectionAction,
+    Decider,
+    Filter,
+    RepositoryAction,
+    Show,
+    Verdict,
+    Verdicts,
+)
 
 NOTE_MOST: Final = 2_000
 SHOWS: Final[tuple[Show, ...]] = get_args(Show)
 _DIGITS_MOST: Final = 18
+SEARCH_MOST: Final = 200
+WORDS_MOST: Final = 8
+NO_TENANT: Final = "There is no such tenant."
+LOOKS: Final = "x-placet-looks"
+"""A page that looks again by itself says so: it reads its own tenant, and the session stays where the person is."""
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -65,16 +79,19 @@ async def decider(call: Call) -> Decider:
     return Decider(actor, call.owner.name, call.owner.email)
 
 
-async def who(call: Call) -> Actor:
-    """The owner who asks, in the tenant that the link carries; the session follows the link.
+async def who(call: Call, *, looks: bool = False) -> Actor:
+    """The owner who asks, in the tenant that the link carries; the session follows the link of who does not only look.
 
     Raises:
         Refusal: NOT_FOUND for a tenant in which the person has nothing.
     """
     asked = call.request.query_params.get("tenant")
     if asked is not None and asked != str(call.owner.tenant):
-        tenant = read_id(asked, "There is no such tenant.")
-        await switch_tenant(call.parts.database, call.owner, tenant)
+        tenant = read_id(asked, NO_TENANT)
+        if not looks and LOOKS not in call.request.headers:
+            await switch_tenant(call.parts.database, call.owner, tenant)
+        elif not await is_in(call.parts.database, call.owner, tenant):
+            raise Refusal(Code.NOT_FOUND, NO_TENANT)
         call.session = replace(call.owner, tenant=tenant)
         call.actor = call.session.actor
     return call.owner.actor
@@ -111,6 +128,47 @@ def show(call: Call) -> Show:
         if asked == one:
             return one
     raise Refusal(Code.INVALID_ARGUMENT, "There is no such list.", field="show", allowed=list(SHOWS))
+
+
+def only(call: Call) -> Filter:
+    """What the list is filtered by; a field that is empty asks for all, as a form sends it."""
+    return Filter(
+        repository=_one_of(call, "repository"),
+        proposer=_one_of(call, "proposer"),
+        kind=_word(call, "kind"),
+        group=_word(call, "group"),
+        soon=bool(_word(call, "soon")),
+        warned=bool(_word(call, "warned")),
+        words=_search(call),
+    )
+
+
+def after(call: Call) -> str:
+    """Where the page begins."""
+    return _word(call, "after")
+
+
+def _search(call: Call) -> tuple[str, ...]:
+    words = tuple(dict.fromkeys(_word(call, "q").split()))
+    if len(words) > WORDS_MOST:
+        message = f"A search has at most {WORDS_MOST} words."
+        raise Refusal(Code.INVALID_ARGUMENT, message, field="q", limit=WORDS_MOST, value=len(words))
+    return words
+
+
+def _word(call: Call, field: str) -> str:
+    found = call.request.query_params.get(field, "").strip()
+    return check_text(found, field, most=SEARCH_MOST) if found else ""
+
+
+def _one_of(call: Call, field: str) -> UUID | None:
+    found = call.request.query_params.get(field, "")
+    if not found:
+        return None
+    try:
+        return UUID(found)
+    except ValueError:
+        raise Refusal(Code.INVALID_ARGUMENT, f"`{field}` is an id.", field=field) from None
 
 
 def before(call: Call) -> int | None:

@@ -16,6 +16,7 @@ from service.edge.advice import for_people
 from service.edge.desk.asking import NOTE_MOST
 from service.edge.desk.diffview import FilePanel, file_name, folded_panel, panel, size_of
 from service.edge.desk.inbox import first_line
+from service.edge.desk.live import mark
 from service.edge.desk.pieces import counted
 from service.edge.desk.sentences import (
     ENDINGS,
@@ -156,6 +157,7 @@ def _head(view: CardView, files: Sequence[FilePanel]) -> dict[str, Any]:
         "id": str(view.id),
         "tenant": str(view.tenant),
         "link": f"/proposals/{view.id}?tenant={view.tenant}",
+        "mark": mark(view.state, ((pin.ref, pin.current) for pin in view.pins)),
         "place": visible.line(f"{view.project} / {view.repository}"),
         "branch": visible.line(view.branch),
         "more_branches": len(view.refs) - 1,

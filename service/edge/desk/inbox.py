@@ -1,49 +1,91 @@
 """The inbox: what waits, in words, oldest first, grouped by repository and connection."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from markupsafe import Markup
 
 from service.edge.desk.diffview import Badge
+from service.edge.desk.pieces import counted, number
 from service.edge.desk.sentences import STATES, html, plain, sentence, waiting
-from service.edge.desk.visible import Visible
+from service.edge.desk.visible import Visible, readable
 from service.edge.desk.when import moment
-from service.proposals.view import InboxLine, InboxView, Show
+from service.proposals.view import COUNT_MOST, Choice, Filter, InboxLine, InboxView, Show
 
-SOON: Final = timedelta(hours=3)
+SOON: Final = timedelta(hours=4)
 TABS: Final[Mapping[Show, str]] = {
     "waiting": "Waiting",
+    "missed": "Missed",
+    "today": "Decided in 24 h",
     "decided": "Decided",
     "stale": "Stale",
-    "ended": "Expired or withdrawn",
+    "ended": "Withdrawn",
 }
 _TITLES: Final[Mapping[Show, str]] = {
+    "missed": "What expired before you decided",
+    "today": "What was decided in the last 24 hours",
     "decided": "What was decided",
     "stale": "What the branch overtook",
-    "ended": "What ended without a decision",
+    "ended": "What its agent took back",
 }
 _EMPTY: Final[Mapping[Show, str]] = {
     "waiting": "When an agent proposes a change, it waits here until you decide.",
+    "missed": "Nothing expired undecided.",
+    "today": "Nothing was decided in the last 24 hours.",
     "decided": "Nothing was decided yet.",
     "stale": "Nothing is stale.",
-    "ended": "Nothing expired, and nothing was withdrawn.",
+    "ended": "Nothing was withdrawn.",
 }
-_KINDS: Final = {"hidden_characters": "hides", "deletes_file": "lost"}
+_LACKS: Final = {
+    "repository": (
+        "There is no repository yet. Add one first, for agents to propose in.",
+        "/repositories",
+        "Repositories",
+    ),
+    "connection": (
+        "No agent is connected yet. Give one this service's address; it asks you for access first.",
+        "/connections",
+        "Connections",
+    ),
+}
+_KINDS: Final = {
+    "hidden_characters": "hides",
+    "deletes_file": "lost",
+    "deletes_branch": "lost",
+    "deletes_tag": "lost",
+    "secret_found": "lost",
+}
+"""The colour of a badge by its warning's code; any other is amber."""
+_BADGES_MOST: Final = 6
 _MOVED: Final = Badge("the branch has moved", "mind")
+_FLAGS: Final = {"soon": "expires within 4 h", "warned": "with warnings"}
 
 
-def inbox_page(view: InboxView, tenant: str) -> dict[str, Any]:
-    """The values of the inbox template."""
+def inbox_page(view: InboxView, tenant: str, only: Filter, *, first: bool = True) -> dict[str, Any]:
+    """The values of the inbox template; `first`: this is the first page of the list."""
+    asked = _asked(view.show, tenant, only)
+    filtered = only != Filter()
+    lack = _LACKS.get(view.lacks) if view.show == "waiting" and not filtered else None
     return {
         "here": "/",
         "waiting": view.counts.get("waiting", 0),
         "title": _TITLES.get(view.show) or waiting(view.counts.get("waiting", 0)),
-        "tabs": [_tab(show, view) for show in TABS],
+        "tabs": [_tab(show, view, tenant) for show in TABS],
         "groups": _groups(view, tenant),
-        "empty": _EMPTY[view.show],
-        "more": view.more,
+        "empty": "Nothing here matches." if filtered else lack[0] if lack else _EMPTY[view.show],
+        "lack": lack,
+        "told": _told(view, only) if filtered else "",
+        "filter": _filter(view, only, tenant),
+        "clear": f"/?{urlencode({'show': view.show, 'tenant': tenant})}" if filtered else "",
+        "more": f"/?{urlencode({**asked, 'after': view.after})}" if view.after else "",
+        "start": "" if first else f"/?{urlencode(asked)}",
+        "tenants": [
+            {"name": Visible().line(one.name), "link": f"/?tenant={one.value}", "here": one.value == tenant}
+            for one in view.tenants
+            if len(view.tenants) > 1
+        ],
     }
 
 
@@ -53,8 +95,64 @@ def first_line(text: str) -> str:
     return f"{line} …" if rest.strip() else line
 
 
-def _tab(show: Show, view: InboxView) -> dict[str, Any]:
-    return {"show": show, "name": TABS[show], "count": view.counts.get(show, 0), "here": show == view.show}
+def _asked(show: Show, tenant: str, only: Filter) -> dict[str, str]:
+    """The address's query for this list and filter."""
+    given = {
+        "show": show,
+        "tenant": tenant,
+        "repository": str(only.repository or ""),
+        "proposer": str(only.proposer or ""),
+        "kind": only.kind,
+        "group": only.group,
+        "soon": "1" if only.soon else "",
+        "warned": "1" if only.warned else "",
+        "q": " ".join(only.words),
+    }
+    return {name: value for name, value in given.items() if value}
+
+
+def _told(view: InboxView, only: Filter) -> str:
+    if view.matching is None or only == Filter():
+        return ""
+    return f"{counted(view.matching, 'of them matches', 'of them match')}."
+
+
+def _filter(view: InboxView, only: Filter, tenant: str) -> dict[str, Any]:
+    choices = view.choices
+    selects = (
+        ("repository", "Repository", choices.repositories, str(only.repository or "")),
+        ("proposer", "Connection", choices.proposers, str(only.proposer or "")),
+        ("kind", "Kind", [Choice(kind, _kind(kind)) for kind in choices.kinds], only.kind),
+        ("group", "Group", [Choice(group, group) for group in choices.groups], only.group),
+    )
+    return {
+        "show": view.show,
+        "tenant": tenant,
+        "q": " ".join(only.words),
+        "open": only != Filter(words=only.words),
+        "selects": [_select(*one) for one in selects if one[2] or one[3]],
+        "flags": [{"name": name, "words": words, "on": getattr(only, name)} for name, words in _FLAGS.items()],
+    }
+
+
+def _select(name: str, label: str, choices: Iterable[Choice], chosen: str) -> dict[str, Any]:
+    """What is chosen is there even where nothing of it is in the list any more."""
+    there = list(choices)
+    if chosen and chosen not in {one.value for one in there}:
+        there.append(Choice(chosen, chosen))
+    options = [{"value": one.value, "name": readable(one.name), "on": one.value == chosen} for one in there]
+    return {"name": name, "label": label, "options": options}
+
+
+def _kind(kind: str) -> str:
+    return kind.removeprefix("propose_").replace("_", " ")
+
+
+def _tab(show: Show, view: InboxView, tenant: str) -> dict[str, Any]:
+    count = view.counts.get(show, 0)
+    shown = f"{COUNT_MOST:,}+" if show != "waiting" and count > COUNT_MOST else f"{count:,}"
+    link = f"/?{urlencode({'show': show, 'tenant': tenant})}"
+    return {"link": link, "name": TABS[show], "count": shown, "here": show == view.show}
 
 
 def _groups(view: InboxView, tenant: str) -> list[dict[str, Any]]:
@@ -101,5 +199,7 @@ def _badges(line: InboxLine) -> list[Badge]:
     if line.state != "pending":
         return []
     badges = {plain(sentence("brief", note)): _KINDS.get(note.code, "mind") for note in line.warnings}
+    found = [Badge(text, kind) for text, kind in badges.items()]
+    more = [Badge(f"{number(len(found) - _BADGES_MOST)} more", "mind")] if len(found) > _BADGES_MOST else []
     moved = [_MOVED] if line.branch_moved else []
-    return [*(Badge(text, kind) for text, kind in badges.items()), *moved]
+    return [*found[:_BADGES_MOST], *more, *moved]

@@ -39,8 +39,9 @@ _LOST: Final = frozenset({Code.NOT_FOUND, Code.UNAVAILABLE, Code.CSRF_REJECTED})
 async def inbox(call: Call) -> Response:
     """`/`: what waits."""
     actor = await asking.who(call)
-    view = await call.parts.desk.inbox.read(actor, asking.show(call))
-    return page(call, "inbox.html", **inbox_page(view, str(actor.tenant)))
+    show, only = asking.show(call), asking.only(call)
+    view = await call.parts.desk.inbox.read(actor, show, only, asking.after(call))
+    return page(call, "inbox.html", **inbox_page(view, str(actor.tenant), only, first=not asking.after(call)))
 
 
 async def card(call: Call) -> Response:

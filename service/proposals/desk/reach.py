@@ -1,21 +1,24 @@
 """What a person may see on the desk, and what several of its pages say."""
 
-from typing import Any, cast
+from datetime import timedelta
+from typing import Any, Final, cast
 from uuid import UUID
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, and_, func, literal, or_, select
 
 from service.grants.tables import connection, membership, oauth_client, person, project
 from service.kit.actor import Actor
 from service.kit.database import Bound
 from service.proposals.tables import proposal
 from service.proposals.view import (
+    COUNT_MOST,
     SHOWN,
     Show,
 )
 from service.repositories.tables import repository
 
 LINES_MOST = 200
+LATELY: Final = timedelta(hours=24)
 
 LINE = (
     select(
@@ -51,15 +54,31 @@ async def role_in(tx: Bound, actor: Actor, repository_id: UUID) -> str | None:
 
 
 async def count_shown(tx: Bound, actor: Actor) -> dict[Show, int]:
-    """How many of the proposals that a person may see are in each list of the inbox."""
-    found = await tx.execute(
-        select(proposal.c.state, func.count().label("number"))
-        .join(repository, (repository.c.tenant == proposal.c.tenant) & (repository.c.id == proposal.c.repository))
-        .where(repository.c.project.in_(memberships(actor)))
-        .group_by(proposal.c.state)
-    )
-    numbers = {row.state: row.number for row in found}
-    return {show: sum(numbers.get(state, 0) for state in states) for show, states in SHOWN.items()}
+    """How many of the proposals that a person may see are in each list of the inbox: what waits to the last one, the
+    others, which only grow, as far as `COUNT_MOST` and one more.
+    """
+    mine = proposal.c.repository.in_(reached(actor))
+    counted = {}
+    for show in SHOWN:
+        found = select(literal(1)).where(mine, listed(show))
+        found = found if show == "waiting" else found.limit(COUNT_MOST + 1)
+        counted[show] = select(func.count()).select_from(found.subquery()).scalar_subquery()
+    row = (await tx.execute(select(*counted.values()))).one()
+    return dict(zip(counted, row, strict=True))
+
+
+def reached(actor: Actor) -> Select[Any]:
+    """The repositories in the projects that a person is in."""
+    return select(repository.c.id).where(repository.c.project.in_(memberships(actor)))
+
+
+def listed(show: Show) -> ColumnElement[bool]:
+    """What is in a list of the inbox."""
+    if show == "waiting":
+        return proposal.c.state == "pending"
+    states = and_(proposal.c.state.in_(SHOWN[show]), proposal.c.state != "pending")  # said as the index says it
+    lately = proposal.c.ended_at > func.clock_timestamp() - LATELY
+    return and_(states, or_(lately, proposal.c.ended_at.is_(None))) if show == "today" else states
 
 
 async def now_of(tx: Bound) -> Any:
