@@ -1,14 +1,14 @@
 """Ways to sign in beside the link: passkeys, password and code, another service; counted tries; proofs.
 
-Revision ID: 0010
-Revises: 0006
+Revision ID: 0008
+Revises: 0007
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = '0010'
-down_revision = '0006'
+revision = '0008'
+down_revision = '0007'
 branch_labels = None
 depends_on = None
 

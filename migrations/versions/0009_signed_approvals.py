@@ -1,14 +1,14 @@
 """Approvals that a person signed: the signature, what it was made with, and what waits for one.
 
-Revision ID: 0011
-Revises: 0010
+Revision ID: 0009
+Revises: 0008
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = '0011'
-down_revision = '0010'
+revision = '0009'
+down_revision = '0008'
 branch_labels = None
 depends_on = None
 

@@ -1,14 +1,14 @@
 """The inbox: what a proposal is found by, quick lists, and word of every change on the desk.
 
-Revision ID: 0008
-Revises: 0004
+Revision ID: 0007
+Revises: 0006
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = '0008'
-down_revision = '0004'
+revision = '0007'
+down_revision = '0006'
 branch_labels = None
 depends_on = None
 
