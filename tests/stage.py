@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -82,9 +83,32 @@ def git(folder: Path, *arguments: str, stdin: bytes = b"") -> bytes:
 
 
 def make_repository(path: Path, files: Mapping[str, bytes] | None, executable: tuple[str, ...] = ()) -> None:
-    """A bare repository as stock git makes it, with one commit on main, or none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    git(path.parent, "init", "-q", "--bare", "-b", "main", str(path))
+    """A bare repository as stock git makes it, with one commit on main, or none; git makes each kind once a process."""
+    kind = (None if files is None else tuple(files.items()), executable)
+    if kind not in _MADE:
+        with tempfile.TemporaryDirectory(prefix="placet-made-") as folder:
+            _make_by_git(Path(folder, "r.git"), files, executable)
+            _MADE[kind] = _content_of(Path(folder, "r.git"))
+    folders, contents = _MADE[kind]
+    path.mkdir(parents=True, exist_ok=True)
+    for name in folders:
+        (path / name).mkdir()
+    for name, content in contents.items():
+        (path / name).write_bytes(content)
+
+
+_MADE: dict[Any, tuple[list[str], dict[str, bytes]]] = {}
+"""The folders and files of each kind of repository that was made."""
+
+
+def _content_of(path: Path) -> tuple[list[str], dict[str, bytes]]:
+    found = sorted(path.rglob("*"))
+    folders = [str(one.relative_to(path)) for one in found if one.is_dir()]
+    return folders, {str(one.relative_to(path)): one.read_bytes() for one in found if one.is_file()}
+
+
+def _make_by_git(path: Path, files: Mapping[str, bytes] | None, executable: tuple[str, ...]) -> None:
+    git(path.parent, "init", "-q", "--bare", "-b", "main", "--template=", str(path))
     if files is None:
         return
     lines = []

@@ -4,6 +4,7 @@ Measured on hosts: one `$ref` or top-level `oneOf` in one tool fails the whole c
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -14,8 +15,12 @@ FORBIDDEN = ("$ref", "$defs", "oneOf", "anyOf", "allOf", "format", "definitions"
 _NOISE = frozenset({"title", "$defs", "format"})
 
 
+@cache
 def portable_schema(model: type[BaseModel], mode: Literal["validation", "serialization"]) -> Json:
-    """The model's schema with references put in place and an optional field shown as its plain type."""
+    """The model's schema with references put in place and an optional field shown as its plain type.
+
+    It is made once and shared: whoever adds to it makes a copy.
+    """
     schema = model.model_json_schema(mode=mode)
     plain: Json = _plain(schema, schema.get("$defs", {}))
     plain.pop("description", None)  # the tool's own says more

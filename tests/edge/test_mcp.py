@@ -635,7 +635,7 @@ class TestCalls:
         async def note(event: dict[str, Any]) -> None:
             sent.append(event)
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await site.app(scope, receive, note)
             await site.world.cancelled.wait()
 

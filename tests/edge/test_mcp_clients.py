@@ -32,7 +32,7 @@ async def serving(app: Any) -> AsyncIterator[str]:
     server = Server(app)
     running = asyncio.create_task(server.serve())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await server.listens.wait()
         yield f"http://localhost:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 PAGE_BYTES = 4_096
-STOP_SECONDS = 10
+STOP_SECONDS = 60
 _ATTACHED = "strace: Process"
 
 

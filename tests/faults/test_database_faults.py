@@ -24,7 +24,7 @@ from tests.faults.sizes import ALL, FORM, sampled
 from tests.stage import House, Web, open_web
 
 pytestmark = pytest.mark.anyio
-ANSWER_SECONDS = 5
+ANSWER_SECONDS = 20  # the service gives up after 4 (kit.database.ANSWER_SECONDS); the rest is for a busy machine
 ATTEMPTS_MOST = 5
 CUT_COMMITS, KILLED_COMMITS = (8, 3) if FORM == "suite" else (ALL, ALL)
 
@@ -99,7 +99,7 @@ async def ask(routes: Routes) -> Heard:
     return dict(zip(routes, await asyncio.gather(*(one(call) for call in routes.values())), strict=True))
 
 
-async def test_while_the_database_hangs_every_route_says_so_within_5_seconds_and_then_goes_on(
+async def test_while_the_database_hangs_every_route_says_so_and_then_goes_on(
     own_house: House, server: EmbeddedPostgres, record_property: Callable[..., None]
 ) -> None:
     root, url = own_house.stage.storage.root, server.url(ADMIN)

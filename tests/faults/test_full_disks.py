@@ -33,9 +33,9 @@ PAGES = 24  # more than an execution needs
 SAMPLES = 6 if FORM == "suite" else PAGES
 TRIES = 6 if FORM == "suite" else 60  # of 100 KB each
 FLUSH_SECONDS = 0.1 if FORM == "suite" else 2.0
-WAIT_SECONDS = 15
+WAIT_SECONDS = 60
 ENDED_SECONDS = 120
-READ_SECONDS = 1
+READ_SECONDS = 20  # a busy machine's; what it took is printed
 
 
 @pytest.fixture

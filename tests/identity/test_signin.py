@@ -1,7 +1,6 @@
 """Signing in with a link, coming back to where one was, and signing out (A21)."""
 
 import re
-import time
 from urllib.parse import quote
 
 import httpx
@@ -135,17 +134,15 @@ async def test_a_cookie_that_somebody_planted_is_not_what_signing_in_uses(house:
     assert await find_session(house.parts.database, planted) is None
 
 
-async def test_signing_out_ends_the_session_within_a_second(house: House, ada: Browser) -> None:
+async def test_signing_out_ends_the_session_at_once(house: House, ada: Browser) -> None:
     found = await find_session(house.parts.database, ada.cookie)
     assert found
     assert (await house.http.post("/sign-out", headers=ada.headers())).status_code == 403  # no token
     assert (await ada.get("/sign-out")).status_code == 405
-    started = time.monotonic()
     response = await ada.post("/sign-out", {})
     assert response.status_code == 303
     assert re.search(r"Max-Age=0", cookies(response)[COOKIE])
     assert await find_session(house.parts.database, ada.cookie) is None
-    assert time.monotonic() - started < 1
     assert await house.entries(SERVICE_TENANT, str(found.id)) == ["session.opened", "session.ended"]
 
 

@@ -94,7 +94,7 @@ def value(server: EmbeddedPostgres, statement: str) -> Any:
     return run(server, statement)[0][0]
 
 
-def comes_true(condition: Callable[[], bool], seconds: float = 5) -> bool:
+def comes_true(condition: Callable[[], bool], seconds: float = 60) -> bool:
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -268,7 +268,7 @@ def test_stop_does_not_wait_for_an_open_transaction(data_dir: Path) -> None:
         connection.terminate()
         return took
 
-    assert asyncio.run(stopped_while_a_transaction_is_open()) < 5
+    assert asyncio.run(stopped_while_a_transaction_is_open()) < postgres.STOP_STEPS[0][1]
 
 
 def test_what_was_committed_survives_kill_9_of_the_postmaster_under_a_busy_query(data_dir: Path) -> None:
@@ -280,7 +280,7 @@ def test_what_was_committed_survives_kill_9_of_the_postmaster_under_a_busy_query
         await connection.execute("insert into kept values (3)")
         busy = asyncio.create_task(connection.execute("select count(*) from generate_series(1, 100000000000)"))
         active = "select count(*) from pg_stat_activity where state = 'active' and query like '%series(1, 1000%'"
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while await watcher.fetchval(active + " and pid <> pg_backend_pid()") == 0:
                 pass
         os.kill(server.pid, signal.SIGKILL)
@@ -327,7 +327,7 @@ def test_the_launchers_sudden_death_ends_the_server_and_the_next_start_cleans_up
     left_socket_dir = server.socket_dir
     launcher.kill()
     launcher.wait()
-    assert comes_true(lambda: not postgres._servers_in(server.cluster), seconds=3)
+    assert comes_true(lambda: not postgres._servers_in(server.cluster))
     assert not (server.cluster / "postmaster.pid").exists()
     with server:
         assert not left_socket_dir.exists()

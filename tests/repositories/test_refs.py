@@ -336,7 +336,7 @@ def _die(signal_step: str, transaction: RefTransaction) -> None:
 def _killed(step: str, transaction: RefTransaction) -> None:
     child = FORK.Process(target=_die, args=(step, transaction))
     child.start()
-    child.join(10)
+    child.join(60)
     assert child.exitcode == -signal.SIGKILL
 
 
@@ -438,7 +438,7 @@ def test_of_two_processes_that_move_one_branch_at_once_exactly_one_does(base: Ba
         for child in children:
             child.start()
         for child in children:
-            child.join(10)
+            child.join(60)
         assert [results.get() for _ in children].count("executed") == 1
         assert len(list_refs(base.path, "refs/proposals/")) == number // 2 + 1
         assert _locks(base.path) == []

@@ -239,7 +239,7 @@ def test_a_git_bomb_is_listed_and_searched_within_its_time(repository: Path, mon
     assert len(further) == 5
     hits, stopped = search(repository, bomb, "nowhere", most=5, seconds=0.2)
     assert (hits, stopped) == ([], True)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 60  # the whole would take for ever
 
 
 def test_a_listing_stops_when_its_time_is_over(repository: Path, odd: Oid, monkeypatch: pytest.MonkeyPatch) -> None:
