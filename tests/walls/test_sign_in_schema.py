@@ -37,7 +37,7 @@ async def test_links_and_sessions_stay_and_what_came_later_goes(cluster_url: str
         for statement in FILLED:
             await connection.execute(statement.replace("{who}", who))
         await connection.close()
-        for move, to in ((command.downgrade, "0010-1"), (command.upgrade, "head")):
+        for move, to in ((command.downgrade, "0008-1"), (command.upgrade, "head")):
             await anyio.to_thread.run_sync(move, config, to)
         await anyio.to_thread.run_sync(command.check, config)
         connection = await asyncpg.connect(dsn=plain)
