@@ -4,7 +4,6 @@ Measured on hosts: one `$ref` or top-level `oneOf` in one tool fails the whole c
 """
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -12,19 +11,21 @@ from pydantic import BaseModel
 from service.contract.data import Json
 
 FORBIDDEN = ("$ref", "$defs", "oneOf", "anyOf", "allOf", "format", "definitions", "prefixItems", "discriminator")
+_made: dict[tuple[type[BaseModel], str], Json] = {}
 _NOISE = frozenset({"title", "$defs", "format"})
 
 
-@cache
 def portable_schema(model: type[BaseModel], mode: Literal["validation", "serialization"]) -> Json:
     """The model's schema with references put in place and an optional field shown as its plain type.
 
     It is made once and shared: whoever adds to it makes a copy.
     """
-    schema = model.model_json_schema(mode=mode)
-    plain: Json = _plain(schema, schema.get("$defs", {}))
-    plain.pop("description", None)  # the tool's own says more
-    return plain
+    if (model, mode) not in _made:
+        schema = model.model_json_schema(mode=mode)
+        plain: Json = _plain(schema, schema.get("$defs", {}))
+        plain.pop("description", None)  # the tool's own says more
+        _made[model, mode] = plain
+    return _made[model, mode]
 
 
 def faults(schema: Json) -> list[str]:
