@@ -464,8 +464,8 @@ _OFFERS = tuple(
     )
 )
 ASKING: dict[str, tuple[str, dict[str, Any]]] = {
-    "sign-in": ("signin.html", {"link": "plt_0_link", "problem": None}),
-    "sign-in-how": ("signin.html", {"link": "", "problem": "This link was used before."}),
+    "sign-in": ("signin.html", {"elsewhere": "", "link": "plt_0_link", "problem": None}),
+    "sign-in-how": ("signin.html", {"elsewhere": "", "link": "", "problem": "This link was used before."}),
     "consent": (
         "consent.html",
         {

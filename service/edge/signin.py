@@ -113,6 +113,7 @@ async def ask_passkey(call: Call) -> Response:
     """What the browser must ask of a passkey."""
     check_origin(call, stated=True)
     await take(call)
+    await ways.asked(call)
     held = trying(call)
     return keep_trying(json_response(await call.parts.doors.passkeys.ask_to_sign_in(held)), held)
 
@@ -191,6 +192,7 @@ async def prove_with_password(call: Call) -> Response:
 
 async def ask_to_prove(call: Call) -> Response:
     """What the browser must ask of a passkey of this person."""
+    await ways.asked(call)
     return json_response(await call.parts.doors.passkeys.ask_to_prove(call.owner))
 
 

@@ -55,6 +55,12 @@ class Answered(BaseModel):
     name: str = Field(default="", max_length=NAME_MOST)
 
 
+class Question(BaseModel):
+    """What is sent to be told what to ask of a passkey: nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class Change(BaseModel):
     """What to do with a way."""
 
@@ -65,6 +71,17 @@ class Change(BaseModel):
 async def answered(call: Call) -> Answered:
     """The body of a passkey's answer. Raises INVALID_ARGUMENT."""
     return checked(Answered, await call.json())
+
+
+async def asked(call: Call) -> None:
+    """The body of a question: an empty object. Raises INVALID_ARGUMENT for anything else."""
+    checked(Question, await call.json())
+
+
+async def meant(call: Call, action: str) -> None:
+    """That the button of this action was pressed. Raises INVALID_ARGUMENT for another form, or none."""
+    if (await call.form()).get("action") != [action]:
+        raise Refusal(Code.INVALID_ARGUMENT, "The form does not say what to do.", field="action", allowed=[action])
 
 
 async def show(call: Call) -> Response:
@@ -116,6 +133,7 @@ def _changing(handler: Handler) -> Handler:
 
 async def ask_to_add(call: Call) -> Response:
     """What the browser must ask of an authenticator to make a passkey."""
+    await asked(call)
     await check_recent(call.parts.database, call.owner)
     return json_response(await call.parts.doors.passkeys.ask_to_add(call.owner))
 
@@ -167,6 +185,7 @@ async def set_password(call: Call) -> Response:
 @_changing
 async def remove_password(call: Call) -> Response:
     """Remove password, app and recovery codes."""
+    await meant(call, "remove")
     await call.parts.doors.passwords.remove(call.owner)
     return see(HERE)
 
@@ -174,6 +193,7 @@ async def remove_password(call: Call) -> Response:
 @_changing
 async def begin_app(call: Call) -> Response:
     """Show the secret for an app, as a picture and as text."""
+    await meant(call, "begin")
     return await _show(call, setup=await call.parts.doors.passwords.begin_app(call.owner))
 
 
@@ -188,6 +208,7 @@ async def finish_app(call: Call) -> Response:
 @_changing
 async def new_codes(call: Call) -> Response:
     """New recovery codes in place of the old, shown this once."""
+    await meant(call, "renew")
     return await _show(call, codes=await call.parts.doors.passwords.new_recovery_codes(call.owner))
 
 
@@ -199,6 +220,7 @@ async def end_a_session(call: Call) -> Response:
 
 async def end_other_sessions(call: Call) -> Response:
     """End all but this one."""
+    await meant(call, "end")
     async with call.parts.database.bound(SERVICE_TENANT) as tx:
         await end_others(tx, call.owner)
     return see(f"{HERE}#sessions")

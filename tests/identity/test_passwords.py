@@ -52,7 +52,7 @@ class Person:
 async def person(house: House, ada: Browser) -> Person:
     mine = jar(house, ada)
     assert (await mine.form(f"{SETTINGS}/password", password=PASSWORD)).status_code == 303
-    page = await mine.form(f"{SETTINGS}/app")
+    page = await mine.form(f"{SETTINGS}/app", action="begin")
     assert "<svg" in page.text
     secret = re.search(r"<code>([A-Z2-7]{32})</code>", page.text)
     assert secret
@@ -82,7 +82,7 @@ async def test_a_recovery_code_works_once_in_place_of_the_app(house: House, ada:
     assert (await jar(house).form("/sign-in/password", **one.shown(code=spelt))).status_code == 303
     assert (await jar(house).form("/sign-in/password", **one.shown(code=spelt))).status_code == 401
     assert "9 recovery codes are left" in (await one.mine.get(SETTINGS)).text
-    page = await one.mine.form(f"{SETTINGS}/recovery")
+    page = await one.mine.form(f"{SETTINGS}/recovery", action="renew")
     assert "shown now and never again" in page.text
     assert (await jar(house).form("/sign-in/password", **one.shown(code=one.codes[1]))).status_code == 401
     again = (await one.mine.get(SETTINGS)).text
@@ -95,7 +95,7 @@ async def test_a_password_alone_opens_nothing(house: House, ada: Browser) -> Non
     shown = {"email": (await mine.session()).email, "password": PASSWORD}
     for code in ("", "000000"):
         assert (await jar(house).form("/sign-in/password", **shown, code=code)).status_code == 401
-    await mine.form(f"{SETTINGS}/app")  # begun, and never shown to work
+    await mine.form(f"{SETTINGS}/app", action="begin")  # begun, and never shown to work
     rows = select(person_credential.c.live).where(person_credential.c.kind == "totp")
     assert [
         row.live
@@ -226,7 +226,7 @@ async def test_a_changed_password_ends_the_other_sessions_and_the_old_one_opens_
 
 async def test_removing_it_removes_password_app_and_codes(house: House, ada: Browser) -> None:
     one = await person(house, ada)
-    assert (await one.mine.form(f"{SETTINGS}/password/remove")).status_code == 303
+    assert (await one.mine.form(f"{SETTINGS}/password/remove", action="remove")).status_code == 303
     assert (await jar(house).form("/sign-in/password", **one.shown())).status_code == 401
     who = (await one.mine.session()).person
     assert await house.rows(SERVICE_TENANT, select(person_credential).where(person_credential.c.person == who)) == []
