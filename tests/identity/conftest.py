@@ -31,7 +31,9 @@ async def served(app_db: Database, owner_db: Database, tmp_path: Path) -> AsyncI
     listener = socket.create_server(("127.0.0.1", 0))
     issuer = f"http://localhost:{listener.getsockname()[1]}"
     parts = _parts(app_db, issuer, tmp_path)
-    server = uvicorn.Server(uvicorn.Config(build(parts), log_level="warning", lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(build(parts), log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
+    )
     async with anyio.create_task_group() as group, httpx.AsyncClient(base_url=issuer) as http:
         group.start_soon(server.serve, [listener])
         yield House(parts, owner_db, http, httpx.ASGITransport(build(parts)))

@@ -17,7 +17,9 @@ async def listening() -> AsyncIterator[tuple[socket.socket, Callable[[Any], None
     async with anyio.create_task_group() as group:
 
         def run(app: Any) -> None:
-            server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", ws="none"))
+            server = uvicorn.Server(
+                uvicorn.Config(app, log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1)
+            )
             servers.append(server)
             group.start_soon(server.serve, [listener])
 

@@ -40,7 +40,7 @@ async def client_port() -> AsyncIterator[int]:
 
     listener = socket.create_server(("127.0.0.1", 0))
     app = Starlette(routes=[Route("/cb", receive), Route("/done", done)])
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1))
     async with anyio.create_task_group() as group:
         group.start_soon(server.serve, [listener])
         yield listener.getsockname()[1]
