@@ -1,68 +1,20 @@
 """A real Chromium with an authenticator of its own: a passkey is added, used to sign in, and asked for by the card."""
 
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page
 from sqlalchemy import select, update
 
-from service.app import build_parts, serve
 from service.grants.tables import session
-from service.identity.sessions import new_link
-from service.settings import Settings
-from tests.identity.serving import listening
-from tests.stage import House, Stage
+from tests.browser.windows import link, served, tab
+from tests.stage import House
 
 pytestmark = pytest.mark.anyio
 CHROMIUM = shutil.which("chromium")
-AUTHENTICATOR = {
-    "protocol": "ctap2",
-    "transport": "internal",
-    "hasResidentKey": True,
-    "hasUserVerification": True,
-    "isUserVerified": True,
-    "automaticPresenceSimulation": True,
-}
-
-
-@pytest.fixture
-async def chromium() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        await browser.close()
-
-
-@asynccontextmanager
-async def served(stage: Stage) -> AsyncIterator[str]:
-    """The whole web process behind a real server; its origin."""
-    async with listening() as (listener, run), stage.waiter.running():
-        issuer = f"http://localhost:{listener.getsockname()[1]}"
-        parts = build_parts(Settings("", issuer, stage.storage.root, b"s" * 32, None), stage.app_db, stage.waiter)
-        run(serve(parts))
-        yield issuer
-
-
-async def tab(chromium: Browser, said: list[str]) -> Page:
-    """A page whose browser has an authenticator."""
-    context = await chromium.new_context(viewport={"width": 1280, "height": 880})
-    page = await context.new_page()
-    page.set_default_timeout(20_000)
-    page.on("console", lambda message: said.append(message.text))
-    devtools = await context.new_cdp_session(page)
-    await devtools.send("WebAuthn.enable")
-    await devtools.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
-    return page
-
-
-async def link(house: House) -> str:
-    async with house.stage.owner_db.directory() as tx:
-        return await new_link(tx, house.owner.actor.id)
 
 
 async def destructive(house: House) -> dict[str, Any]:
