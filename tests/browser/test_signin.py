@@ -51,7 +51,7 @@ async def test_a_passkey_is_added_signs_in_and_is_asked_for_before_history_is_re
             await page.get_by_label("Name of the new passkey").fill("Test key")
             await page.get_by_role("button", name="Add a passkey").click()
             await page.get_by_role("heading", name="Test key").wait_for()
-            assert await page.get_by_text("can sign commits").count() == 1
+            assert await page.get_by_text("Sign my approvals with it").count() == 1
 
             await page.get_by_role("button", name="Sign out").click()
             await page.wait_for_url(f"{issuer}/sign-in")
