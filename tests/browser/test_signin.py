@@ -68,6 +68,7 @@ async def test_a_passkey_is_added_signs_in_and_is_asked_for_before_history_is_re
             assert (await house.read(shown))["status"] == "pending"
             await decide(page)
             await page.get_by_text("Approved by").wait_for()
+            await page.context.close()
     assert (await house.read(shown))["status"] == "approved"
     async with house.stage.owner_db.directory() as tx:
         ways = select(session.c.way).where(session.c.person == house.owner.actor.id, session.c.ended_at.is_(None))
