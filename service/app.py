@@ -16,6 +16,7 @@ from service.edge.parts import Parts
 from service.grants.reach import ReachedRepositories
 from service.kit.actor import Actor
 from service.kit.database import Database
+from service.kit.outgoing import Outgoing
 from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide
 from service.proposals.desk.cards import OwnerCards
@@ -30,6 +31,10 @@ from service.proposals.submit import Submit
 from service.proposals.undo import Undo
 from service.proposals.view import Desk
 from service.proposals.waiting import Waiter
+from service.publish.chat import Chats
+from service.publish.choosing import Notices
+from service.publish.push import Push
+from service.publish.webhooks import Webhooks
 from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
 from service.repositories.scratch import sweep
@@ -80,8 +85,21 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
             repositories=OwnerRepositories(database),
             ledger=OwnerLedger(database),
         ),
+        notices=build_notices(settings, database),
         limits=Limits(settings.redis_url),
         registry=registry,
+    )
+
+
+def build_notices(settings: Settings, database: Database) -> Notices:
+    """What people choose of the notices that the notifier sends."""
+    outgoing = Outgoing(settings.outgoing_hosts)
+    return Notices(
+        database,
+        Push(settings.secret, settings.issuer, outgoing),
+        Webhooks(settings.secret, settings.issuer, outgoing),
+        Chats(settings.chats),
+        mail=settings.mail is not None,
     )
 
 

@@ -1,11 +1,15 @@
 """What an operator may set, from the environment; only the roots read it."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pydantic import TypeAdapter, ValidationError
+
 from service.kit.sealed import Sealer
+from service.publish.mail import SmtpServer, read_server
 
 
 class BadSetting(Exception):
@@ -22,6 +26,10 @@ class Settings:
         repositories: `PLACET_REPOSITORIES`, the folder under which this host keeps its repositories.
         secret: `PLACET_SECRET_FILE`'s content, at least 32 bytes: signs cursors, nothing else.
         redis_url: `REDIS_URL`; None: limits are counted in this process alone.
+        outgoing_hosts: `PLACET_OUTGOING_HOSTS`, separated by spaces: hosts that may be asked although they are private.
+        mail: `PLACET_SMTP_URL`, such as smtp+starttls://user@host:587, and `PLACET_SMTP_PASSWORD_FILE`; None: no mails.
+        mail_from: `PLACET_MAIL_FROM`, the address that mails come from; placet@ this host where it is not set.
+        chats: `PLACET_APPRISE_FILE`, JSON: for the name of a tenant, chats by name, each an Apprise URL.
     """
 
     database_url: str
@@ -29,6 +37,10 @@ class Settings:
     repositories: Path
     secret: bytes
     redis_url: str | None
+    outgoing_hosts: frozenset[str] = frozenset()
+    mail: SmtpServer | None = None
+    mail_from: str = ""
+    chats: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     @property
     def host(self) -> str:
@@ -57,7 +69,31 @@ def read_settings(environment: dict[str, str] | None = None) -> Settings:
         repositories=Path(_needed(found, "PLACET_REPOSITORIES")),
         secret=_secret("PLACET_SECRET_FILE", Path(_needed(found, "PLACET_SECRET_FILE"))),
         redis_url=found.get("REDIS_URL") or None,
+        outgoing_hosts=frozenset(found.get("PLACET_OUTGOING_HOSTS", "").lower().split()),
+        mail=_mail_server(found),
+        mail_from=found.get("PLACET_MAIL_FROM") or f"placet@{parts.hostname}",
+        chats=_chats(found),
     )
+
+
+def _mail_server(found: dict[str, str]) -> SmtpServer | None:
+    url, path = found.get("PLACET_SMTP_URL"), found.get("PLACET_SMTP_PASSWORD_FILE")
+    if not url:
+        return None
+    try:
+        return read_server(url, _read("PLACET_SMTP_PASSWORD_FILE", Path(path)).decode().strip() if path else "")
+    except ValueError as error:
+        raise BadSetting(f"PLACET_SMTP_URL {error}.") from None
+
+
+def _chats(found: dict[str, str]) -> dict[str, dict[str, str]]:
+    path = found.get("PLACET_APPRISE_FILE")
+    if not path:
+        return {}
+    try:
+        return TypeAdapter(dict[str, dict[str, str]]).validate_json(_read("PLACET_APPRISE_FILE", Path(path)))
+    except ValidationError:
+        raise BadSetting('PLACET_APPRISE_FILE must hold {"tenant": {"chat": "URL"}} as JSON.') from None
 
 
 def read_sealer(environment: dict[str, str]) -> Sealer | None:
@@ -85,12 +121,17 @@ def _needed(found: dict[str, str], name: str) -> str:
 
 def _secret(name: str, path: Path) -> bytes:
     """Fails closed: a key that others can read, or that is too short, is none (THREATS F27)."""
+    content = _read(name, path)
+    if len(content) < 32:  # noqa: PLR2004  256 bits
+        raise BadSetting(f"{name} {path} is shorter than 32 bytes.")
+    return content
+
+
+def _read(name: str, path: Path) -> bytes:
     try:
         mode, content = path.stat().st_mode, path.read_bytes()
     except OSError as error:
         raise BadSetting(f"{name} cannot be read: {error.strerror}.") from None
     if mode & 0o077:
         raise BadSetting(f"{name} {path} can be read by others; chmod 600 it.")
-    if len(content) < 32:  # noqa: PLR2004  256 bits
-        raise BadSetting(f"{name} {path} is shorter than 32 bytes.")
     return content

@@ -10,6 +10,7 @@ from service.identity.wire import Site
 from service.kit.actor import Actor
 from service.kit.database import Database
 from service.proposals.view import Desk
+from service.publish.choosing import Notices
 from service.tools.registry import Registry, discover
 
 
@@ -24,12 +25,14 @@ class Parts:
         ports: what a tool call may use, made for the actor of the call.
         registry: the tools.
         desk: what the owner's pages ask.
+        notices: what people are told, and where they choose it.
     """
 
     database: Database
     issuer: str
     ports: Callable[[Actor], Ports]
     desk: Desk
+    notices: Notices
     limits: Limits = field(default_factory=Limits)
     denials: Denials = field(default_factory=Denials)
     registry: Registry = field(default_factory=discover)

@@ -91,6 +91,10 @@ class Code(Enum):
     )
     MANIFEST_DIFFERS = Wire("manifest_differs", 503, "Ask the operator to look at the writer's log; propose it again.")
 
+    # Other services.
+    ADDRESS_REFUSED = Wire("address_refused", 422, "Name a public https address, or let the operator allow the host.")
+    UNREACHABLE = Wire("unreachable", 502, "Try again later; if it stays so, ask the operator.")
+
     # Administration.
     NAME_TAKEN = Wire("name_taken", 409, "Choose another name.")
     NOT_A_REPOSITORY = Wire("not_a_repository", 422, "Name a Git repository: a folder, a bundle or a URL.")

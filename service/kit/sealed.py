@@ -71,6 +71,11 @@ class Sealer:
         return sealed.startswith(_FORMAT + self._key.id)
 
 
+def derived_secret(secret: bytes, purpose: str) -> bytes:
+    """Another secret of 32 bytes for this purpose alone (HKDF, RFC 5869); it tells nothing of the one it comes from."""
+    return HKDF(algorithm=SHA256(), length=_KEY, salt=None, info=purpose.encode()).derive(secret)
+
+
 def _key(secret: bytes) -> _Key:
     """Key and id from a secret: HKDF (RFC 5869) gives both, and neither tells of the other."""
     derived = HKDF(algorithm=SHA256(), length=_KEY + _ID, salt=None, info=_PURPOSE).derive(secret)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from service.edge import asset
-from service.edge.desk import api, routes
+from service.edge.desk import api, notices, routes
 
-ENDPOINTS: Final = (*routes.ENDPOINTS, *api.ENDPOINTS, *asset.ENDPOINTS)
+ENDPOINTS: Final = (*routes.ENDPOINTS, *api.ENDPOINTS, *notices.ENDPOINTS, *asset.ENDPOINTS)
 """Everything that the desk answers, with the permission that each needs."""
