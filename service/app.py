@@ -31,7 +31,6 @@ from service.proposals.submit import Submit
 from service.proposals.undo import Undo
 from service.proposals.view import Desk
 from service.proposals.waiting import Waiter
-from service.publish.chat import Chats
 from service.publish.choosing import Notices
 from service.publish.push import Push
 from service.publish.webhooks import Webhooks
@@ -98,7 +97,6 @@ def build_notices(settings: Settings, database: Database) -> Notices:
         database,
         Push(settings.secret, settings.issuer, outgoing),
         Webhooks(settings.secret, settings.issuer, outgoing),
-        Chats(settings.chats),
         mail=settings.mail is not None,
     )
 

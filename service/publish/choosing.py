@@ -11,13 +11,12 @@ from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from service.contract.hidden import readable
-from service.grants.tables import membership, tenant
+from service.grants.tables import membership
 from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.ledger.append import append
 from service.publish import queue
-from service.publish.chat import Chats
 from service.publish.choices import Choices
 from service.publish.push import Browser, Push
 from service.publish.tables import delivery, notice_choice, push_browser, webhook
@@ -99,7 +98,6 @@ class NoticesView:
     mail: bool
     browsers: tuple[ShownBrowser, ...]
     webhooks: tuple[ShownWebhook, ...] | None
-    chats: tuple[str, ...]
     deliveries: tuple[ShownDelivery, ...]
 
 
@@ -110,7 +108,6 @@ class Notices:
     database: Database
     push: Push
     webhooks: Webhooks
-    chats: Chats
     mail: bool
 
     @property
@@ -122,14 +119,12 @@ class Notices:
         """The page of this person."""
         async with self.database.bound(actor.tenant) as tx:
             owns = await _owns(tx, actor)
-            name = await tx.scalar(select(tenant.c.name).where(tenant.c.id == tx.tenant))
             return NoticesView(
                 now=await tx.scalar(select(func.clock_timestamp())),
                 choices=await choices_of(tx, actor.id),
                 mail=self.mail,
                 browsers=await _browsers(tx, actor),
                 webhooks=await _webhooks(tx, actor) if owns else None,
-                chats=self.chats.names(name) if owns else (),
                 deliveries=await _deliveries(tx, actor, owns=owns),
             )
 

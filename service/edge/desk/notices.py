@@ -148,7 +148,6 @@ def notices_page(view: NoticesView, tenant: str) -> dict[str, Any]:
             {"id": one.id, "service": one.service, "when": moment(one.made_at, view.now)} for one in view.browsers
         ],
         "webhooks": view.webhooks,
-        "chats": view.chats,
         "deliveries": [_delivery(one, view, tenant) for one in view.deliveries],
     }
 
