@@ -1,4 +1,4 @@
-"""Run migrations as the role that owns the tables, creating the three roles first where they are missing."""
+"""Run migrations as the role that owns the tables, creating the four roles first where they are missing."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ ROLES = """
 DO $$
 DECLARE name text;
 BEGIN
-  FOREACH name IN ARRAY ARRAY['placet_owner', 'placet_app', 'placet_writer'] LOOP
+  FOREACH name IN ARRAY ARRAY['placet_owner', 'placet_app', 'placet_writer', 'placet_notifier'] LOOP
     BEGIN
       IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
         EXECUTE format('CREATE ROLE %I NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB', name);
@@ -27,7 +27,7 @@ BEGIN
     END IF;
   END LOOP;
   EXECUTE 'GRANT USAGE, CREATE ON SCHEMA public TO placet_owner';
-  EXECUTE 'GRANT USAGE ON SCHEMA public TO placet_app, placet_writer';
+  EXECUTE 'GRANT USAGE ON SCHEMA public TO placet_app, placet_writer, placet_notifier';
 END $$
 """
 

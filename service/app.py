@@ -35,6 +35,9 @@ from service.proposals.submit import Submit
 from service.proposals.undo import Undo
 from service.proposals.view import Desk
 from service.proposals.waiting import Waiter
+from service.publish.choosing import Notices
+from service.publish.push import Push
+from service.publish.webhooks import Webhooks
 from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
 from service.repositories.scratch import sweep
@@ -93,8 +96,20 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
             database, settings.issuer, settings.sealer, settings.provider, Outgoing(settings.outgoing_hosts)
         ),
         streams=Streams(database, waiter, inbox.members),
+        notices=build_notices(settings, database),
         limits=Limits(settings.redis_url),
         registry=registry,
+    )
+
+
+def build_notices(settings: Settings, database: Database) -> Notices:
+    """What people choose of the notices that the notifier sends."""
+    outgoing = Outgoing(settings.outgoing_hosts)
+    return Notices(
+        database,
+        Push(settings.secret, settings.issuer, outgoing),
+        Webhooks(settings.secret, settings.issuer, outgoing),
+        mail=settings.mail is not None,
     )
 
 

@@ -9,6 +9,7 @@ WORDS = {
     "up": "Start everything on this machine and keep it running.",
     "web": "Serve agents and owners over HTTP.",
     "writer": "Execute what was approved.",
+    "notifier": "Tell people what happened.",
     "migrate": "Bring the database's schema up to date.",
     "scenario": "Play the whole story on a fresh server and say how it went.",
     "tenant": "Whose repositories these are.",

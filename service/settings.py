@@ -1,12 +1,16 @@
 """What an operator may set, from the environment; only the roots read it."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pydantic import TypeAdapter, ValidationError
+
 from service.identity.provider import Provider
 from service.kit.sealed import Sealer, derived_secret
+from service.publish.mail import SmtpServer, read_server
 
 
 class BadSetting(Exception):
@@ -26,6 +30,9 @@ class Settings:
         provider: `PLACET_OIDC_ISSUER`, `PLACET_OIDC_CLIENT_ID`, `PLACET_OIDC_CLIENT_SECRET_FILE`, and
             `PLACET_OIDC_ORIGINS`, where else its endpoints may be, separated by spaces; None: not set.
         outgoing_hosts: `PLACET_OUTGOING_HOSTS`, separated by spaces: hosts that may be asked although they are private.
+        mail: `PLACET_SMTP_URL`, such as smtp+starttls://user@host:587, and `PLACET_SMTP_PASSWORD_FILE`; None: no mails.
+        mail_from: `PLACET_MAIL_FROM`, the address that mails come from; placet@ this host where it is not set.
+        chats: `PLACET_APPRISE_FILE`, JSON: for the name of a tenant, chats by name, each an Apprise URL.
     """
 
     database_url: str
@@ -35,6 +42,9 @@ class Settings:
     redis_url: str | None
     provider: Provider | None = None
     outgoing_hosts: frozenset[str] = frozenset()
+    mail: SmtpServer | None = None
+    mail_from: str = ""
+    chats: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     @property
     def sealer(self) -> Sealer:
@@ -70,6 +80,9 @@ def read_settings(environment: dict[str, str] | None = None) -> Settings:
         redis_url=found.get("REDIS_URL") or None,
         provider=_provider(found),
         outgoing_hosts=frozenset(found.get("PLACET_OUTGOING_HOSTS", "").lower().split()),
+        mail=_mail_server(found),
+        mail_from=found.get("PLACET_MAIL_FROM") or f"placet@{parts.hostname}",
+        chats=_chats(found),
     )
 
 
@@ -85,6 +98,26 @@ def _provider(found: dict[str, str]) -> Provider | None:
     secret = _read("PLACET_OIDC_CLIENT_SECRET_FILE", Path(path)).decode().strip() if path else ""
     origins = frozenset(found.get("PLACET_OIDC_ORIGINS", "").lower().split())
     return Provider(issuer, _needed(found, "PLACET_OIDC_CLIENT_ID"), secret, origins)
+
+
+def _mail_server(found: dict[str, str]) -> SmtpServer | None:
+    url, path = found.get("PLACET_SMTP_URL"), found.get("PLACET_SMTP_PASSWORD_FILE")
+    if not url:
+        return None
+    try:
+        return read_server(url, _read("PLACET_SMTP_PASSWORD_FILE", Path(path)).decode().strip() if path else "")
+    except ValueError as error:
+        raise BadSetting(f"PLACET_SMTP_URL {error}.") from None
+
+
+def _chats(found: dict[str, str]) -> dict[str, dict[str, str]]:
+    path = found.get("PLACET_APPRISE_FILE")
+    if not path:
+        return {}
+    try:
+        return TypeAdapter(dict[str, dict[str, str]]).validate_json(_read("PLACET_APPRISE_FILE", Path(path)))
+    except ValidationError:
+        raise BadSetting('PLACET_APPRISE_FILE must hold {"tenant": {"chat": "URL"}} as JSON.') from None
 
 
 def read_sealer(environment: dict[str, str]) -> Sealer | None:

@@ -22,6 +22,8 @@ from service.identity.sessions import Session
 from service.kit.actor import Actor
 from service.kit.errors import Code, Refusal
 from service.proposals import view as desk
+from service.publish.choices import Choices
+from service.publish.choosing import NoticesView, ShownBrowser, ShownDelivery, ShownWebhook
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 TENANT = UUID("00000000-0000-4000-8000-000000000001")
@@ -488,10 +490,39 @@ ASKING: dict[str, tuple[str, dict[str, Any]]] = {
 """Pages of one question, which others fill: template and values."""
 
 
+class CraftedNotices:
+    """Somebody's notices, with everything that can be seen of them."""
+
+    push_key = "B" + "A" * 86
+
+    async def read(self, _actor: Actor) -> NoticesView:
+        which = UUID(int=7)
+        hook = "https://hooks.example.org/placet/" + "deep/" * 30
+        told = [
+            ("waiting", "mail", PROPOSAL, "sent", ""),
+            ("expiring", "push", PROPOSAL, "overtaken", ""),
+            ("failed", "webhook", PROPOSAL, "failed", "The receiver answered 500."),
+            ("waiting", "mail", PROPOSAL, "waiting", "The mail server does not answer as it should."),
+            ("test", "mail", None, "sent", ""),
+        ]
+        return NoticesView(
+            NOW,
+            Choices(zone="Europe/Berlin", quiet=(22 * 60, 7 * 60), digest_hour=8),
+            mail=True,
+            browsers=(ShownBrowser(which, "push.example.org", NOW - timedelta(days=2)),),
+            webhooks=(
+                ShownWebhook(which, "https://hooks.example.org/placet", "live", ""),
+                ShownWebhook(which, hook, "off", "The receiver answered 500."),
+            ),
+            deliveries=tuple(ShownDelivery(*one, NOW - timedelta(minutes=9)) for one in told),
+        )
+
+
 def crafted_app(crafted: CraftedDesk) -> Starlette:
     """The desk's own handlers and templates for a signed-in person, without guard and database."""
     nothing: Any = SimpleNamespace()
-    parts = Parts(nothing, ISSUER, nothing, crafted.areas, nothing, streams=nothing)
+    notices: Any = CraftedNotices()
+    parts = Parts(nothing, ISSUER, nothing, crafted.areas, nothing, streams=nothing, notices=notices)
     by_path: dict[str, list[Endpoint]] = {
         f"/asking/{name}": [Endpoint("GET", f"/asking/{name}", "", _asking(name))] for name in ASKING
     }

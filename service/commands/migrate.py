@@ -14,8 +14,8 @@ from service.up.place import Place
 def migrate(data_dir: Path) -> None:
     """Bring the database's schema up to date.
 
-    The login of DATABASE_URL must be able to create roles, or be a member of placet_owner, placet_app and
-    placet_writer.
+    The login of DATABASE_URL must be able to create roles, or be a member of placet_owner, placet_app,
+    placet_writer and placet_notifier.
     """
     with Place(data_dir.resolve()).reach() as reach:
         bring_up_to_date(reach.database_url)

@@ -16,6 +16,7 @@ HEADINGS = {
     "proposal_seconds": "proposals expire after (s)",
     "pending_most": "waiting at most",
     "restore_seconds": "restore points are kept (s)",
+    "warn_seconds": "told before it expires (s)",
 }
 
 
@@ -40,7 +41,7 @@ async def add(office: Office, name: str) -> Answer:
 async def list_(office: Office) -> Answer:
     """Show all tenants."""
     columns = tenants.c
-    limits = (columns.proposal_seconds, columns.pending_most, columns.restore_seconds)
+    limits = (columns.proposal_seconds, columns.pending_most, columns.restore_seconds, columns.warn_seconds)
     chosen = select(columns.id, columns.name, columns.state, *limits)
     async with office.database.directory() as tx:
         found = await tx.execute(chosen.where(columns.id != SERVICE_TENANT).order_by(columns.name))
@@ -53,6 +54,7 @@ async def list_(office: Office) -> Answer:
 @click.option("--proposal-seconds", type=int, help="For how long a proposal waits for a decision.")
 @click.option("--pending-most", type=int, help="How many proposals of one connection, or of one owner, may wait.")
 @click.option("--restore-seconds", type=int, help="For how long restore points that are made from now on are kept.")
+@click.option("--warn-seconds", type=int, help="How long before a proposal expires people are told so.")
 @administers
 async def set_(office: Office, /, name_or_id: str, **limits: int | None) -> Answer:
     """Set a tenant's limits; what is not named stays as it is."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from service.commands.options import as_json as json_option
-from service.edge.desk.visible import readable
+from service.contract.hidden import readable
 from service.repositories.clone import NotARepository, commits_of, tags_of
 from service.up.place import UpRefused
 from service.writer.verify import (

@@ -25,6 +25,8 @@ HIDDEN_RANGES: Final = (
 """The set as the inside of a character class, for `re` and `regex` alike."""
 
 _HIDDEN: Final = re.compile(f"[{HIDDEN_RANGES}]")
+_UNREADABLE: Final = re.compile(f"[{HIDDEN_RANGES}\t\n\ud800-\udfff]")
+_BYTES: Final = range(0xDC80, 0xDD00)  # how "surrogateescape" keeps a byte that is no UTF-8
 _RUN: Final = re.compile(f"[{HIDDEN_RANGES}]+")
 
 # Abbreviations of Unicode's NameAliases.txt, by the first code point of a run.
@@ -93,6 +95,19 @@ def is_hidden(char: str) -> bool:
 def label(char: str) -> str:
     """What to show in place of one character: `U+202E RLO`."""
     return f"U+{ord(char):04X} {_name(char)}"
+
+
+def readable(text: str) -> str:
+    """One line of plain text in which nothing hides, for titles and for programs: a mark reads `[U+202E RLO]`, and a
+    byte that is no UTF-8 `[byte FF]`.
+    """
+    return _UNREADABLE.sub(lambda found: f"[{mark(found[0])}]", text)
+
+
+def mark(char: str) -> str:
+    """What to show in place of one character, or of a byte as "surrogateescape" keeps it."""
+    code = ord(char)
+    return f"byte {code - 0xDC00:02X}" if code in _BYTES else label(char)
 
 
 def find_hidden(text: str) -> tuple[Hidden, ...]:

@@ -12,6 +12,7 @@ from service.identity.wire import Site
 from service.kit.actor import Actor
 from service.kit.database import Database
 from service.proposals.view import Desk
+from service.publish.choosing import Notices
 from service.tools.registry import Registry, discover
 
 
@@ -28,6 +29,7 @@ class Parts:
         desk: what the owner's pages ask.
         doors: the ways in beside a link.
         streams: the open pages that are told of changes.
+        notices: what people are told, and where they choose it.
     """
 
     database: Database
@@ -36,6 +38,7 @@ class Parts:
     desk: Desk
     doors: Doors
     streams: Streams
+    notices: Notices
     limits: Limits = field(default_factory=Limits)
     denials: Denials = field(default_factory=Denials)
     registry: Registry = field(default_factory=discover)

@@ -32,6 +32,7 @@ LIMITS: Final = {
     "proposal_seconds": (60, 30 * DAY),
     "pending_most": (1, 1_000),
     "restore_seconds": (DAY, 3_650 * DAY),
+    "warn_seconds": (60, 7 * DAY),
 }
 """The least and the most that each of a tenant's limits may be."""
 
@@ -127,8 +128,9 @@ async def sign_commits(tx: Bound, actor: Actor, *, on: bool) -> None:
 
 
 async def set_limits(tx: Bound, actor: Actor, **limits: int) -> None:
-    """Set how long proposals wait (proposal_seconds), how many of one proposer may (pending_most), and for how long
-    restore points made from now on are kept (restore_seconds).
+    """Set how long proposals wait (proposal_seconds), how many of one proposer may (pending_most), for how long
+    restore points made from now on are kept (restore_seconds), and how long before its end people are told that a
+    proposal expires (warn_seconds).
 
     Raises:
         Refusal: INVALID_ARGUMENT naming the limit and its bounds.

@@ -47,6 +47,7 @@ tenant = directory_table(
     Column("name", Text, nullable=False, unique=True),
     Column("proposal_seconds", Integer, nullable=False, server_default="86400"),
     Column("restore_seconds", Integer, nullable=False, server_default="7776000"),  # 90 days
+    Column("warn_seconds", Integer, nullable=False, server_default="3600"),  # before a proposal expires
     Column("pending_most", Integer, nullable=False, server_default="20"),
     Column("sign_commits", Boolean, nullable=False, server_default=false()),
     *standing(),

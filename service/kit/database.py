@@ -25,11 +25,11 @@ from sqlalchemy.sql import Executable
 
 from service.kit.errors import Code, Refusal
 
-Role = Literal["placet_owner", "placet_app", "placet_writer"]
+Role = Literal["placet_owner", "placet_app", "placet_writer", "placet_notifier"]
 # A caller hears within 5 s of a database that hangs, whatever he waited for first.
 COMMAND_SECONDS = 3.5
 ANSWER_SECONDS = 4.0  # one transaction of the web, from the wait for a connection to the end of its last COMMIT
-IDLE_SECONDS = {"placet_app": 5, "placet_owner": 20, "placet_writer": 20}
+IDLE_SECONDS = {"placet_app": 5, "placet_owner": 20, "placet_writer": 20, "placet_notifier": 20}
 """After how long the server ends a transaction whose client is lost, with the locks that it holds."""
 ATTEMPTS_MOST = 5
 _RETRY = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock timeout: the whole operation again

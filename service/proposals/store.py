@@ -9,8 +9,9 @@ from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID, uuid5
 
-from sqlalchemy import ARRAY, ColumnElement, Row, Select, Text, Update, bindparam, delete, func, select, true, update
+from sqlalchemy import ARRAY, ColumnElement, Row, Select, Text, bindparam, delete, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.sql import Executable
 
 from service.contract.data import Oid
 from service.contract.plan import MoveRef
@@ -39,6 +40,7 @@ from service.proposals.ports import (
 from service.proposals.reading import count_unsent
 from service.proposals.states import DONE, FINAL, WORK
 from service.proposals.tables import decision, draft, intent, proposal, restore_point, staging, work_queue
+from service.publish.tables import notice_queue
 from service.repositories.objects import decode, encode
 from service.repositories.placement import Place, Storage
 from service.repositories.tables import placement
@@ -47,6 +49,8 @@ from service.writer.keys import LiveKey, live_key, publish_key
 from service.writer.passkey import Passkey
 
 T = TypeVar("T")
+TOLD: frozenset[str] = frozenset({"executed", "failed", "stale"})
+"""The ends that people hear of."""
 PAUSE_MOST = 30
 """Seconds between two tries of a proposal that waits for a disk."""
 
@@ -115,16 +119,22 @@ _INTENT = (
 
 
 @cache
-def _change(when: str, *, final: bool, ended: bool) -> Update:
-    """The guarded UPDATE of a move; a final one tells who waits."""
+def _change(when: str, *, final: bool, ended: bool, told: bool) -> Executable:
+    """The guarded UPDATE of a move; a final one wakes who waits, and one that people hear of (`told`) queues that."""
     values: dict[str, Any] = {"state": bindparam("target")}
     if final:
         values["ended_at"] = func.clock_timestamp()
     if ended:
         values["outcome"] = bindparam("said")
-    told = func.pg_notify(DONE, bindparam("told", type_=Text)) if final else proposal.c.id
+    woken = func.pg_notify(DONE, bindparam("told", type_=Text)) if final else proposal.c.id
     guarded = update(proposal).where(_WHICH, proposal.c.state == bindparam("source"), _WHEN[when])
-    return guarded.values(**values).returning(told)
+    moved = guarded.values(**values).returning(woken.label("woken"), proposal.c.tenant, proposal.c.id)
+    if not told:
+        return moved
+    found = moved.cte("moved")
+    news = select(bindparam("target", type_=Text), found.c.tenant, found.c.id)
+    queued = insert(notice_queue).from_select(["kind", "tenant", "subject"], news).on_conflict_do_nothing()
+    return select(found.c.woken).add_cte(queued.cte("queued"))
 
 
 @dataclass(frozen=True)
@@ -190,7 +200,8 @@ class ProposalTx:
             values["said"] = canonical(what.outcome).decode()
         if final:
             values["told"] = str(what.proposal)
-        moved = await self.bound.execute(_change(what.when, final=final, ended=ended), values)
+        statement = _change(what.when, final=final, ended=ended, told=what.target in TOLD)
+        moved = await self.bound.execute(statement, values)
         return len(moved.all()) == 1
 
     async def proof(self, person_id: UUID, session_id: UUID | None) -> Proof:

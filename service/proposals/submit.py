@@ -1,17 +1,17 @@
 """Submit: the key first, then rights, then planning beside the database, then one transaction that stores it."""
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import Row, func, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
 from service.grants.policy import Wanted
 from service.grants.standing import Standing, stand
-from service.grants.tables import connection
+from service.grants.tables import connection, tenant
 from service.kit.actor import Actor
 from service.kit.canonical import canonical
 from service.kit.database import Bound, Database
@@ -24,6 +24,7 @@ from service.proposals.submission import Submission
 from service.proposals.tables import proposal, staging, work_queue
 from service.proposals.undone import undo_of
 from service.proposals.words import searchable
+from service.publish.tables import notice_queue
 from service.repositories.placement import Storage
 from service.writer.provenance import author_line
 
@@ -144,8 +145,20 @@ async def _store(
             kind="expire", tenant=tx.tenant, subject=proposal_id, repository=repository_id, due=expires_at
         )
     )
+    await _tell(tx, proposal_id, expires_at, lifetime)
     append(tx, actor, "proposal.pending", str(proposal_id), operation=what.operation.kind, card_digest=planned.digest)
     return proposal_id, False
+
+
+async def _tell(tx: Bound, proposal_id: UUID, expires_at: datetime, lifetime: timedelta) -> None:
+    """Have people told now, and again before its time is over, but not in the first half of it."""
+    warned = func.make_interval(
+        0, 0, 0, 0, 0, 0, select(tenant.c.warn_seconds).where(tenant.c.id == tx.tenant).scalar_subquery()
+    )
+    soon = func.greatest(literal(expires_at) - warned, literal(expires_at - lifetime / 2))
+    row = {"tenant": tx.tenant, "subject": proposal_id}
+    await tx.execute(insert(notice_queue).values({**row, "kind": "waiting"}))
+    await tx.execute(insert(notice_queue).values({**row, "kind": "expiring", "due": soon}))
 
 
 async def _hold(tx: Bound, what: Submission) -> None:

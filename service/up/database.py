@@ -36,12 +36,12 @@ async def migrate_if_needed(url: str) -> None:
 
 
 async def give_logins(server: EmbeddedPostgres, admin_url: str) -> "dict[Role, str]":
-    """Let the web and the writer log in as what they are, so that neither can become the superuser.
+    """Let web, writer and notifier log in as what they are, so that neither can become the superuser.
 
     Returns the URL of each.
     """
     connection = await asyncpg.connect(_plain(admin_url))
-    roles: tuple[Role, ...] = ("placet_app", "placet_writer")
+    roles: tuple[Role, ...] = ("placet_app", "placet_writer", "placet_notifier")
     try:
         for role in roles:
             await connection.execute(f"ALTER ROLE {role} LOGIN PASSWORD '{server.password(role)}'")  # hexadecimal

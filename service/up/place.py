@@ -6,7 +6,7 @@
     keys-secret      opens the keys that sign commits; likewise, and never shown to the web process
     keys-secret.old  the one before it, put here by hand until `placet keys rewrap` has run
     repositories/    the Git repositories
-    web.log, writer.log, postgres.log
+    web.log, writer.log, notifier.log, postgres.log
 
 All of it is for its owner alone.
 """

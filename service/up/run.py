@@ -29,7 +29,9 @@ ASK_AGAIN_SECONDS = 0.05
 WEB_STOP_SECONDS = 15.0
 WRITER_STOP_SECONDS = 40.0
 # What a child sees of our environment; all else it is told here.
-INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "REDIS_URL", "SSL_CERT_FILE")
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "REDIS_URL", "SSL_CERT_FILE", "PLACET_OUTGOING_HOSTS")
+CHANNELS = ("PLACET_SMTP_URL", "PLACET_SMTP_PASSWORD_FILE", "PLACET_MAIL_FROM", "PLACET_APPRISE_FILE")
+"""What the notifier sees too; of it the web process only whether there is a mail server."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Up:
         if given := os.environ.get("DATABASE_URL"):
             self.progress.say("Bringing the database's schema up to date")
             await migrate_if_needed(given)
-            return {"placet_owner": given, "placet_app": given, "placet_writer": given}
+            return {"placet_owner": given, "placet_app": given, "placet_writer": given, "placet_notifier": given}
         self.progress.say(f"Starting {age_notice(datetime.now(UTC).date())}")
         server, thread = EmbeddedPostgres(place.data_dir), undo.enter_context(ThreadPoolExecutor(1, "postgres"))
         undo.callback(server.stop)
@@ -112,11 +114,15 @@ class Up:
             "PLACET_REPOSITORIES": str(place.repositories),
             "PLACET_SECRET_FILE": str(place.secret),
         }
-        web, writer = (shared | {"DATABASE_URL": urls[role]} for role in ("placet_app", "placet_writer"))
+        roles: tuple[Role, ...] = ("placet_app", "placet_writer", "placet_notifier")
+        web, writer, notifier = (shared | {"DATABASE_URL": urls[role]} for role in roles)
         writer |= place.keys_settings()
+        notifier |= {name: os.environ[name] for name in CHANNELS if name in os.environ}
+        web |= {name: os.environ[name] for name in ("PLACET_SMTP_URL",) if name in os.environ}
         found = [Kept("web", ("web", *options), web, place.log("web"), WEB_STOP_SECONDS, sockets)]
         if self.wanted.writer:
             found.append(Kept("writer", ("writer",), writer, place.log("writer"), WRITER_STOP_SECONDS))
+            found.append(Kept("notifier", ("notifier",), notifier, place.log("notifier"), WEB_STOP_SECONDS))
         return found
 
     async def _answers(self, web: Kept, port: int) -> bool:

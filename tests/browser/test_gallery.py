@@ -38,6 +38,7 @@ PAGES = {
     "connections": "/connections",
     "repositories": "/repositories",
     "ledger": "/ledger?before=215",
+    "notifications": "/settings/notifications",
     "missing": "/proposals/nothing",
     **{name: f"/asking/{name}" for name in views.ASKING},
     **{f"card-{name}": f"/proposals/{_id(name)}" for name in CARDS},

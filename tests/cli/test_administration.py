@@ -282,7 +282,7 @@ def test_people_get_tables(running: Service) -> None:
     shown = running.run("tenant", "list")
     head, *rows = shown.stdout.splitlines()
     assert head.split()[:3] == ["id", "name", "state"]
-    assert head.endswith("proposals expire after (s)  waiting at most  restore points are kept (s)")
+    assert head.endswith("waiting at most  restore points are kept (s)  told before it expires (s)")
     assert any("demo" in row for row in rows)
 
 

@@ -131,7 +131,7 @@ def test_where_a_variable_says_the_data_directory_it_is_said(monkeypatch: pytest
     assert typed("owner", "list", data_dir=Path(".placet")).endswith(" owner list --data-dir .placet")
 
 
-@pytest.mark.parametrize("name", ["web", "writer"])
+@pytest.mark.parametrize("name", ["web", "writer", "notifier"])
 def test_what_is_killed_runs_again_within_a_second(running: Service, name: str) -> None:
     before = child(running, name)
     killed = time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -161,7 +161,7 @@ def started_at(process: psutil.Process) -> float:
 
 def test_a_killed_database_runs_again_for_those_who_use_it(tmp_path: Path) -> None:
     with service(tmp_path / "data") as started:
-        until(lambda: set(started.children()) == {"postgres", "web", "writer"})
+        until(lambda: set(started.children()) == {"postgres", "web", "writer", "notifier"})
         before = started.children()
         asyncio.run(_reads_before_and_after_a_kill(started))
         after = started.children()
@@ -200,9 +200,9 @@ def _status(started: Service) -> int:
 
 
 def test_its_children_ignore_the_terminal(running: Service) -> None:
-    until(lambda: set(running.children()) == {"postgres", "web", "writer"})
+    until(lambda: set(running.children()) == {"postgres", "web", "writer", "notifier"})
     sessions = {os.getsid(child.pid) for child in running.children().values()}
-    assert len(sessions) == 3
+    assert len(sessions) == 4
     assert os.getsid(running.process.pid) not in sessions
 
 
@@ -241,7 +241,7 @@ def test_a_database_of_ones_own_is_used_where_there_is_one(tmp_path: Path, clust
     with empty_database(cluster_url) as url:
         with service(tmp_path / "data", DATABASE_URL=url) as started:
             assert started.ready["database_url"] == url
-            assert set(started.children()) == {"web", "writer"}
+            assert set(started.children()) == {"web", "writer", "notifier"}
             assert started.tools()
         other = quick("up", "--port", "0", "--data-dir", str(tmp_path / "other"), DATABASE_URL=url)
     assert other.returncode == 1

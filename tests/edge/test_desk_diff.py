@@ -7,10 +7,10 @@ import time
 import desk_views as views
 import pytest
 
-from service.contract.hidden import HIDDEN_RANGES, is_hidden, label
+from service.contract.hidden import HIDDEN_RANGES, is_hidden, label, readable
 from service.edge.desk.colour import colour
 from service.edge.desk.diffview import FilePanel, panel
-from service.edge.desk.visible import Visible, readable
+from service.edge.desk.visible import Visible
 from service.edge.desk.words import Words
 from service.proposals.view import FileView
 

@@ -28,6 +28,7 @@ OPEN_TABLES = {
     "alembic_version",
     "login_challenge",
     "login_counter",
+    "notice_queue",
     "oauth_client",
     "oauth_request",
     "person",
@@ -53,7 +54,7 @@ FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::reg
 """
 ROLES = """
 SELECT rolname, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolcanlogin FROM pg_roles
-WHERE rolname IN ('placet_owner', 'placet_app', 'placet_writer')
+WHERE rolname IN ('placet_owner', 'placet_app', 'placet_writer', 'placet_notifier')
 """
 SABOTAGE = (
     "ALTER TABLE proposal DISABLE ROW LEVEL SECURITY",
@@ -115,7 +116,7 @@ async def test_each_gap_in_the_walls_is_found(undone: asyncpg.Connection, statem
 
 async def test_no_role_can_pass_the_walls(superuser: asyncpg.Connection) -> None:
     rows = await superuser.fetch(ROLES)
-    assert len(rows) == 3
+    assert len(rows) == 4
     for row in rows:
         powers = ("rolsuper", "rolbypassrls", "rolcreaterole", "rolcreatedb", "rolcanlogin")
         assert not any(row[power] for power in powers)
@@ -164,6 +165,19 @@ FORBIDDEN = (
     ("placet_writer", "SELECT * FROM person_credential"),
     ("placet_writer", "SELECT * FROM login_counter"),
     ("placet_writer", "SELECT * FROM access_token"),
+    *(("placet_notifier", statement) for statement in (
+        "UPDATE proposal SET state = 'approved'", "UPDATE proposal SET state = state",
+        "INSERT INTO proposal (tenant) VALUES (gen_random_uuid())", "SELECT plan FROM proposal",
+        "SELECT request FROM proposal", "SELECT * FROM staging",
+        "INSERT INTO decision (tenant) VALUES (gen_random_uuid())",
+        "SELECT * FROM work_queue", "INSERT INTO work_queue (kind) VALUES ('execute')", "DELETE FROM work_queue",
+        "SELECT * FROM session", "SELECT * FROM access_token", "SELECT * FROM login_challenge",
+        "UPDATE membership SET role = 'owner'", "SELECT * FROM ledger_entry", "UPDATE webhook SET url = ''",
+        "INSERT INTO webhook (tenant) VALUES (gen_random_uuid())", "UPDATE notice_choice SET zone = ''")),
+    ("placet_app", "SELECT * FROM notice_queue"),
+    ("placet_app", "UPDATE delivery SET state = 'sent'"),
+    ("placet_writer", "SELECT * FROM notice_queue"),
+    ("placet_writer", "SELECT * FROM webhook"),
     *((role, statement) for role in ("placet_app", "placet_writer", "placet_owner") for statement in (
         "UPDATE ledger_entry SET kind = ''", "DELETE FROM ledger_entry", "TRUNCATE ledger_entry",
         "DELETE FROM ref_move")),

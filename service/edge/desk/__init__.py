@@ -3,7 +3,14 @@
 from typing import Final
 
 from service.edge import asset
-from service.edge.desk import api, live, routes, signing
+from service.edge.desk import api, live, notices, routes, signing
 
-ENDPOINTS: Final = (*routes.ENDPOINTS, *api.ENDPOINTS, *signing.ENDPOINTS, *live.ENDPOINTS, *asset.ENDPOINTS)
+ENDPOINTS: Final = (
+    *routes.ENDPOINTS,
+    *api.ENDPOINTS,
+    *signing.ENDPOINTS,
+    *live.ENDPOINTS,
+    *notices.ENDPOINTS,
+    *asset.ENDPOINTS,
+)
 """Everything that the desk answers, with the permission that each needs."""

@@ -7,10 +7,11 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
+from service.contract.hidden import readable
 from service.edge.desk.diffview import Badge
 from service.edge.desk.pieces import counted, number
 from service.edge.desk.sentences import STATES, html, plain, sentence, waiting
-from service.edge.desk.visible import Visible, readable
+from service.edge.desk.visible import Visible
 from service.edge.desk.when import moment
 from service.proposals.view import COUNT_MOST, Choice, Filter, InboxLine, InboxView, Show
 

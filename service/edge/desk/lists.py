@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from service.contract.hidden import readable
 from service.edge.desk.pieces import counted, number
-from service.edge.desk.visible import Visible, readable
+from service.edge.desk.visible import Visible
 from service.edge.desk.when import moment, stamp
 from service.proposals.view import (
     ConnectionLine,

@@ -10,10 +10,11 @@ from typing import Final, Literal
 
 from markupsafe import Markup
 
+from service.contract.hidden import readable
 from service.contract.plan import Note
 from service.edge.desk import operations
 from service.edge.desk.pieces import Lead, Maker, Mono, Params, Pieces, Quoted, at_text, counted, mode_text, number
-from service.edge.desk.visible import Visible, readable
+from service.edge.desk.visible import Visible
 
 Chapter = Literal["headline", "note", "warning", "brief"]
 

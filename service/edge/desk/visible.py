@@ -10,13 +10,12 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
-from service.contract.hidden import HIDDEN_RANGES, label, split_hidden
+from service.contract.hidden import mark, split_hidden
 
 _HIDDEN: Final = Markup('<span class="hid">{}</span>')
 _NO_TEXT: Final = Markup('<span class="byte">{}</span>')
 _LINE_END: Final = Markup('<span class="eol">{}</span>')
 _SURROGATE: Final = re.compile("([\ud800-\udfff])")
-_UNREADABLE: Final = re.compile(f"[{HIDDEN_RANGES}\t\n\ud800-\udfff]")
 _BREAK: Final = re.compile("([\t\n\r])")
 _BYTES: Final = range(0xDC80, 0xDD00)  # how "surrogateescape" keeps a byte that is no UTF-8
 
@@ -62,21 +61,11 @@ class Visible:
     def _mark(self, char: str) -> Markup:
         if ord(char) in _BYTES:
             self.stray += 1
-            return _NO_TEXT.format(_label(char))
+            return _NO_TEXT.format(mark(char))
         self.hidden += 1
-        return _HIDDEN.format(_label(char))
-
-
-def readable(text: str) -> str:
-    """One line of plain text in which nothing hides, for titles and for programs: a mark reads `[U+202E RLO]`."""
-    return _UNREADABLE.sub(lambda found: f"[{_label(found[0])}]", text)
+        return _HIDDEN.format(mark(char))
 
 
 def line_end(name: str) -> Markup:
     """The mark of a line's end, where line ends are what changes."""
     return _LINE_END.format(name)
-
-
-def _label(char: str) -> str:
-    code = ord(char)
-    return f"byte {code - 0xDC00:02X}" if code in _BYTES else label(char)
