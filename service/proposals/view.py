@@ -22,7 +22,7 @@ Standing = Literal["live", "paused", "revoked"]
 Show = Literal["waiting", "missed", "today", "decided", "stale", "ended"]
 Verdict = Literal["approve", "decline", "changes"]
 ConnectionAction = Literal["pause", "resume", "revoke"]
-RepositoryAction = Literal["admit_agents", "refuse_agents"]
+RepositoryAction = Literal["admit_agents", "refuse_agents", "require_signatures"]
 
 _DECIDED: Final[tuple[State, ...]] = ("approved", "executing", "executed", "failed", "declined")
 SHOWN: Final[Mapping[Show, tuple[State, ...]]] = {
@@ -361,7 +361,7 @@ class ConnectionsView:
 
 @dataclass(frozen=True)
 class RepositoryLine:
-    """One repository, with how many proposals wait in it."""
+    """One repository, with how many proposals wait in it, and whether only signed approvals are taken there."""
 
     id: UUID
     project: str
@@ -370,6 +370,7 @@ class RepositoryLine:
     agents_may_propose: bool
     waiting: int
     may_manage: bool
+    signed_approvals: bool = False
 
 
 @dataclass(frozen=True)
