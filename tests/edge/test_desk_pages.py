@@ -244,7 +244,7 @@ async def test_each_warning_is_a_box_that_approve_needs_and_decline_does_not(ope
     assert [one["value"] for one in boxes] == [note.name for note in views.WARNINGS]
     assert all("required" in one and one["form"] == "decision" and "checked" not in one for one in boxes)
     buttons = {one["value"]: "formnovalidate" in one for one in elements.all("button") if one.get("name") == "verdict"}
-    assert buttons == {"approve": False, "decline": True}
+    assert buttons == {"approve": False, "changes": True, "decline": True}
 
 
 @pytest.mark.parametrize(
