@@ -169,6 +169,7 @@ class PinView:
         current: the commit now; NULL for an absent ref.
         holds: what was pinned is still true.
         ahead: commits on the ref since `seen`, where that is known.
+        overlaps: whether what they changed is among the paths of this proposal; None where it was not asked.
     """
 
     ref: str
@@ -176,6 +177,7 @@ class PinView:
     current: Oid
     holds: bool
     ahead: int | None = None
+    overlaps: bool | None = None
 
 
 @dataclass(frozen=True)
