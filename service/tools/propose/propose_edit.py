@@ -138,6 +138,7 @@ class EditOperation:
     kind = "propose_edit"
     version = 1
     toolset: ClassVar[Toolset] = "core"
+    divisible = True
     title = "Propose text edits"
     description = (
         "Proposes one commit on a branch that replaces exact pieces of text in files: 1 to 50 edits, each with the "
