@@ -146,11 +146,13 @@ def plan_part(
     if broken := broken_pin(BareRepository(repository), pins):
         pin, now = broken
         raise Refusal(Code.BASE_MOVED, "The branch has moved since this was proposed.", ref=pin.fact.name, head=now)
-    author = plan.commits[0].author if plan.commits else b""
-    with Staging(repository, author, deadline, decode(whole.objects)) as staging:
+    nothing = Refusal(Code.NOT_DIVISIBLE, "There is nothing to choose in this proposal.")
+    if not is_one_commit(plan):
+        raise nothing
+    with Staging(repository, plan.commits[0].author, deadline, decode(whole.objects)) as staging:
         parts = parts_of(staging, operation, plan, card)
         if not parts:
-            raise Refusal(Code.NOT_DIVISIBLE, "There is nothing to choose in this proposal.")
+            raise nothing
         world = World({pin.fact: pin.seen for pin in pins}, staging)
         chosen = choose(staging, plan, parts, keep)
         section = part_section(str(whole.id), parts, keep)

@@ -244,6 +244,7 @@ def _entry(draft: _Draft, path: bytes) -> Entry:
 
 
 _BASE = {"README.md": "# Orchard\n", "app.py": "a = 1\nb = 1\n", "run.sh": "#!/bin/sh\n", "win.txt": "x\r\ny\r\n"}
+_POEM = {"poem.txt": "one\ntwo\r\nthree\nfour\nfive"}
 _COMMITS = {"base": Made(files=_BASE, modes={"run.sh": EXECUTABLE})}
 _LINKED = {"base": Made(files={"link": "app.py"}, modes={"link": SYMLINK})}
 _REFS = {"refs/heads/main": "base"}
@@ -281,6 +282,19 @@ EXAMPLES: tuple[Example[EditFiles], ...] = (
             }
         },
         modes=_RUN,
+    ),
+    Example(
+        name="two places of one file that ends without a newline",
+        commits={"base": Made(files=_POEM)},
+        refs=_REFS,
+        arguments={
+            **_WORDS,
+            "edits": [
+                {"path": "poem.txt", "search": "one\n", "replace": "uno\nand more\n"},
+                {"path": "poem.txt", "search": "five", "replace": "cinco"},
+            ],
+        },
+        after={"refs/heads/main": {"poem.txt": "uno\nand more\ntwo\r\nthree\nfour\ncinco"}},
     ),
     Example(
         name="a text that hides something",
