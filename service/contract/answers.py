@@ -45,18 +45,13 @@ class MoveAnswer(Answer):
     new: str
 
 
-class LeftHunkAnswer(Answer):
-    """A group of lines that was left out: on either side the first line, from 1, and how many."""
-
-    old: list[int]
-    new: list[int]
-
-
 class LeftOutAnswer(Answer):
     """A path that was left out; of one that was taken in part, the groups of lines that were not."""
 
     path: str
-    hunks: list[LeftHunkAnswer] | None = None
+    hunks: list[list[int]] | None = Field(
+        None, description="Of each: first line before, how many; first line after, how many."
+    )
 
 
 class OutcomeAnswer(Answer):

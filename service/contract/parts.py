@@ -141,8 +141,8 @@ def part_section(proposal: str, parts: Sequence[Part], keep: Collection[str]) ->
 
 
 def left_out(card: ReviewCard) -> list[dict[str, Any]]:
-    """What the card of a part left out, as data: a path with, of a file that was taken in part, the lines of each group
-    that was not: `old` and `new`, the first line (from 1) and how many.
+    """What the card of a part left out, as data: a path and, of a file that was taken in part, `hunks`: a `Span` for
+    each group of lines that was not.
     """
     notes = (note for section in card.sections if section.code == PART for note in section.notes)
     return [{"path": note.at, **note.params} for note in notes if note.code == "left_out"]
@@ -221,6 +221,6 @@ def _left_out(part: Part, chosen: frozenset[str]) -> Iterator[Note]:
     if set(part.ids) <= chosen:
         return
     left = [] if chosen.isdisjoint(part.ids) else [hunk.span for hunk in part.hunks if hunk.id not in chosen]
-    lines = [{"old": [span.old, span.gone], "new": [span.new, span.come]} for span in left]
+    lines = [list(span) for span in left]
     for file in part.files:
         yield Note(code="left_out", at=quote_path(file.path), params={"hunks": lines} if lines else {})

@@ -147,7 +147,7 @@ def test_what_was_left_out_is_told_by_path_and_lines(store: Staging) -> None:
     section = part_section("the-whole", parts, ["1.2"])
     card = ReviewCard(headline=Note(code="x"), agent_words={}, sections=(section,), warnings=())
     assert left_out(card) == [
-        {"path": "a", "hunks": [{"old": [1, 1], "new": [1, 1]}]},
+        {"path": "a", "hunks": [[1, 1, 1, 1]]},
         {"path": "c"},
         {"path": '"\\342\\200\\256b"'},
     ]

@@ -76,7 +76,7 @@ async def test_a_part_lands_byte_for_byte_and_the_agent_reads_what_was_left_out(
     left = [
         {
             "path": "app.py",
-            "hunks": [{"old": [2, 1], "new": [2, 2]}, {"old": [20, 1], "new": [20, 1]}],
+            "hunks": [[2, 1, 2, 2], [20, 1, 20, 1]],
         },
         {"path": "new.txt"},
     ]
