@@ -55,6 +55,7 @@ async def _usual(it: Stand, where: Project) -> float:
     for number in range(_WARM):
         path = chosen(FILES, 1, number)[0]
         proposed = await it.propose(where, {path: content(number)})
+        await it.read(proposed)
         began = time.perf_counter()
         await it.click(proposed)
         seconds.append(time.perf_counter() - began)
@@ -65,6 +66,7 @@ async def _trial(it: Stand, where: Project, hand: Hand, trial: int, seconds: flo
     """One approval, and how many executors were killed under it."""
     path = chosen(FILES, 1, trial)[0]
     proposed = await it.propose(where, {path: content((trial, path))})
+    await it.read(proposed)
     clicked = asyncio.create_task(it.click(proposed))
     await asyncio.sleep(seconds)
     executors = children(hand.pid)

@@ -121,6 +121,7 @@ async def compare(grounds: dict[str, tuple[Stand, Project]], rounds: int) -> Tim
 
 async def _executed(it: Stand, what: Proposed, execute: Execute) -> float:
     """Approve over HTTP, execute here. Gives the seconds that this took."""
+    await it.read(what)
     async with it.database.listen(WORK) as notices:
         clicked = asyncio.create_task(it.click(what))
         await notices.get()

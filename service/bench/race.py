@@ -37,5 +37,7 @@ async def run(it: Stand, mode: Kind, number: int, trials: int) -> dict[str, obje
 async def _trial(it: Stand, where: Project, trial: int) -> list[Ending]:
     paths = chosen(FILES, 2, trial)
     both = [await it.propose(where, {path: content((trial, path))}) for path in paths]
+    for one in both:
+        await it.read(one)
     answers = await asyncio.gather(*(it.click(one) for one in both))
     return [Ending(one.id, answer, await it.click(one)) for one, answer in zip(both, answers, strict=True)]

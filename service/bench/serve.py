@@ -105,6 +105,7 @@ async def one_by_one(it: Stand, folder: Path, rounds: int) -> Results:
 async def _round(it: Stand, where: Project, git: Path, files: dict[str, str], times: Times) -> None:
     proposed = await timed(times, PROPOSE, it.propose(where, files))
     await timed(times, PROPOSE_AGAIN, it.propose_again(proposed.sent))
+    await it.read(proposed)
     _check(await timed(times, CLICK, it.click(proposed)), replayed=False)
     _check(await timed(times, CLICK_AGAIN, it.click(proposed)), replayed=True)
     prepared = await asyncio.to_thread(submit, git, files, "Change files")
@@ -147,6 +148,7 @@ async def load(it: Stand, kind: Kind, size: int, repositories: int, writers: int
         _check(await it.click(one), replayed=False)
 
     proposed = await rate(propose, places, MANY)
+    await rate(it.read, stock, MANY)
     async with it.writer(kind, writers) as hands:
         await rate(click, stock[:_WARM], MANY)
         approved = await rate(click, stock[_WARM:], seconds)

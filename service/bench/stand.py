@@ -102,6 +102,11 @@ class Stand:
         answer = await self.agent.call("propose_file_import", **sent)
         return Proposed(answer["proposal_id"], answer["card_digest"], sent)
 
+    async def read(self, what: Proposed) -> None:
+        """Have its files sent in full, as the owner: nothing else can be approved."""
+        for place in range(1, len(what.sent["files"]) + 1):
+            await self.owner.get(f"/api/v1/proposals/{what.id}/files/{place}")
+
     async def click(self, what: Proposed) -> dict[str, Any]:
         """Approve, as the owner. Gives the answer with its HTTP status as `http`."""
         response = await self.owner.click(what.id, "approve", what.digest)

@@ -26,7 +26,7 @@ from service.commands.administration import (
 from service.commands.options import as_json, data_dir, project_option, tenant_option
 from service.commands.states import add_states
 from service.contract.names import check_name, quote_path
-from service.grants.manage import add_repository, let_agents_propose
+from service.grants.manage import add_repository, let_agents_propose, require_signatures
 from service.grants.tables import project as projects
 from service.kit.actor import system
 from service.kit.errors import Code, Refusal
@@ -93,6 +93,21 @@ async def agents_may_propose(office: Office, name_or_id: str, switch: str, tenan
         await let_agents_propose(tx, system(tenant_id), row.id, on=switch == "on")
     data = {"id": str(row.id), "agents_may_propose": switch == "on"}
     return Answer(data, f"Agents {'may' if switch == 'on' else 'may not'} propose in {row.name}.")
+
+
+@repo.command("signed-approvals")
+@click.argument("name_or_id")
+@click.argument("switch", type=click.Choice(("on", "off")))
+@tenant_option
+@administers
+async def signed_approvals(office: Office, name_or_id: str, switch: str, tenant: str | None) -> Answer:
+    """Take only approvals signed with a passkey in a repository, or others too."""
+    tenant_id = await the_tenant(office, tenant)
+    async with office.database.bound(tenant_id) as tx:
+        row = await find(tx, repository, name_or_id)
+        await require_signatures(tx, system(tenant_id), row.id, on=switch == "on")
+    taken = "Only approvals signed with a passkey count" if switch == "on" else "Approvals need no signature"
+    return Answer({"id": str(row.id), "signed_approvals": switch == "on"}, f"{taken} in {row.name}.")
 
 
 @repo.command("maintain")

@@ -10,6 +10,7 @@ _FOR_PEOPLE = {
     Code.FORBIDDEN: "Decline it, or let who may do so give the right back first.",
     Code.PROPOSALS_OFF: "Turn it on under Repositories, or decline.",
     Code.POLICY_DENIED: "Decline it, or let an owner change the connection's policy first.",
+    Code.SIGNATURE_NEEDED: "Switch it on for a passkey in your settings, under how you sign in.",
     Code.METHOD_NOT_ALLOWED: "Go back and try again.",
     Code.HOST_REJECTED: "Use the address that the service was set up with.",
 }

@@ -23,7 +23,7 @@ Standing = Literal["live", "paused", "revoked"]
 Show = Literal["waiting", "missed", "today", "decided", "stale", "ended"]
 Verdict = Literal["approve", "decline", "changes"]
 ConnectionAction = Literal["pause", "resume", "revoke"]
-RepositoryAction = Literal["admit_agents", "refuse_agents"]
+RepositoryAction = Literal["admit_agents", "refuse_agents", "require_signatures"]
 
 _DECIDED: Final[tuple[State, ...]] = ("approved", "executing", "executed", "failed", "declined")
 SHOWN: Final[Mapping[Show, tuple[State, ...]]] = {
@@ -170,6 +170,7 @@ class PinView:
         current: the commit now; NULL for an absent ref.
         holds: what was pinned is still true.
         ahead: commits on the ref since `seen`, where that is known.
+        overlaps: whether what they changed is among the paths of this proposal; None where it was not asked.
     """
 
     ref: str
@@ -177,6 +178,7 @@ class PinView:
     current: Oid
     holds: bool
     ahead: int | None = None
+    overlaps: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -399,7 +401,7 @@ class ConnectionsView:
 
 @dataclass(frozen=True)
 class RepositoryLine:
-    """One repository, with how many proposals wait in it."""
+    """One repository, with how many proposals wait in it, and whether only signed approvals are taken there."""
 
     id: UUID
     project: str
@@ -408,6 +410,7 @@ class RepositoryLine:
     agents_may_propose: bool
     waiting: int
     may_manage: bool
+    signed_approvals: bool = False
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def judge(what: Signed, signers: Iterable[Signer]) -> Finding:
         return Finding("unsigned")
     try:
         return _verified(what, signers)
-    except (ValueError, BadAssertion) as error:
+    except (ValueError, IndexError, OverflowError, BadAssertion) as error:
         return Finding("bad", why=f"{error}")
 
 
@@ -199,12 +199,13 @@ def judge_history(
         signers: the published keys.
     """
     signers = tuple(signers)
-    covered: dict[str, tuple[Mapping[str, str], str]] = {}
+    covered: dict[str, list[tuple[Mapping[str, str], str]]] = {}
     for oid, parents, what in history:
         found = judge(what, signers)
-        above = covered.pop(oid, None)
-        if above and found.standing == "unsigned" and above[0] == what.trailers:
-            found = Finding("covered", above[1])
+        above = [by for trailers, by in covered.pop(oid, ()) if trailers == what.trailers]
+        if above and found.standing == "unsigned" and committer_email(what.by) == above[0]:
+            found = Finding("covered", above[0])
         if found.standing in {"owner", "covered"}:
-            covered.update(dict.fromkeys(parents, (what.trailers, found.by)))
+            for parent in parents:
+                covered.setdefault(parent, []).append((what.trailers, found.by))
         yield oid, what, found

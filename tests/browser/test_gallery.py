@@ -127,7 +127,7 @@ def test_approve_sends_nothing_before_every_warning_is_ticked(tab: Any, crafted:
 def test_decline_needs_no_tick_and_takes_a_note(tab: Any, crafted: views.CraftedDesk) -> None:
     crafted.asked.clear()
     go(tab, PAGES["card-everyday"])
-    tab.get_by_text("Add a note for the agent").click()
+    tab.get_by_text("Write a note for the agent").click()
     tab.get_by_label("Note for the agent").fill("Use the lock file.\nPlease.")
     with tab.expect_navigation():
         tab.get_by_role("button", name="Decline").click()

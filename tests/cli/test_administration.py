@@ -124,6 +124,8 @@ def test_a_tenant_with_project_owner_and_repository_is_made_by_hand(ask: Callabl
     ask("repo", "agents-may-propose", "tool", "on", *acme)
     [listed] = ask("repo", "list", *acme)
     assert listed["agents_may_propose"] is True
+    for switch in ("on", "off"):
+        assert ask("repo", "signed-approvals", "tool", switch, *acme)["signed_approvals"] is (switch == "on")
     [owner] = ask("owner", "list", *acme)
     assert (owner["email"], owner["role"], owner["state"]) == ("ann@example.org", "owner", "live")
     loose = _store_loose(Path(made["path"]))

@@ -240,11 +240,11 @@ async def test_a_card_says_what_would_happen_in_the_order_of_its_weight(opened: 
 
 async def test_each_warning_is_a_box_that_approve_needs_and_decline_does_not(opened: Opened) -> None:
     elements = Elements((await opened().get(CARD)).text)
-    boxes = [one for one in elements.all("input") if one.get("type") == "checkbox"]
+    boxes = [one for one in elements.all("input") if one.get("name") == "acknowledged"]
     assert [one["value"] for one in boxes] == [note.name for note in views.WARNINGS]
     assert all("required" in one and one["form"] == "decision" and "checked" not in one for one in boxes)
     buttons = {one["value"]: "formnovalidate" in one for one in elements.all("button") if one.get("name") == "verdict"}
-    assert buttons == {"approve": False, "decline": True}
+    assert buttons == {"approve": False, "changes": True, "decline": True}
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ async def test_each_warning_is_a_box_that_approve_needs_and_decline_does_not(ope
     [
         ("executing", "The writer is at work."),
         ("executed", "Done. What you see below has been done. Commit 5be01d7a"),
-        ("stale", "Ask the agent to propose again on the new head. The head is now 5be01d7a"),
+        ("stale", "The agent can propose it again on the new head. The head is now 5be01d7a"),
         ("failed", "Nothing was changed. The connection is revoked. forbidden"),
         ("declined", "Declined by owner@example.org just now . “ Pin it in the lock file instead. ”"),
         ("cancelled", "The agent took this back"),
@@ -266,7 +266,7 @@ async def test_a_card_on_which_nothing_can_be_decided_says_why_and_has_no_form(
     page = (await opened(on_card(views.STATES[state])).get(CARD)).text
     assert said in words(page)
     assert 'id="decision"' not in page
-    assert "checkbox" not in page
+    assert 'name="acknowledged"' not in page
 
 
 async def test_a_waiting_card_whose_time_is_over_has_no_form(opened: Opened) -> None:
@@ -341,7 +341,7 @@ async def test_a_refused_decision_shows_the_card_again_with_what_was_sent(opened
     desk.answer = refuse(code)
     ticked = views.WARNINGS[1].name
     answer = await opened(desk).post(f"{CARD}/decision", data=sent(acknowledged=[ticked], note="<b>because"))
-    boxes = [one for one in Elements(answer.text).all("input") if one.get("type") == "checkbox"]
+    boxes = [one for one in Elements(answer.text).all("input") if one.get("name") == "acknowledged"]
     assert answer.status_code == 409
     assert f"Nothing was decided. A reason. {code.value.todo}" in words(answer.text)
     assert [one["value"] for one in boxes if "checked" in one] == [ticked]

@@ -18,8 +18,7 @@ from service.commands.bounded import Bounded
 from service.commands.server import Server
 from service.edge.parts import Parts
 from service.edge.streams import SESSION_MOST
-from service.grants.tables import membership
-from service.identity.tables import session
+from service.grants.tables import membership, session
 from service.settings import Settings
 from tests.stage import House, Stage, Web
 

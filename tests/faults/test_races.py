@@ -415,7 +415,9 @@ async def test_of_fifty_approvals_at_once_over_http_one_is_the_execution_and_the
             browser = await web.browser(house.owner)
             for number in ROUNDS:
                 shown = await house.propose(house.arguments({"path": f"{number}.txt", "content": "x\n"}))
-                url = f"/api/v1/proposals/{shown['proposal_id']}/decision"
+                own = f"/api/v1/proposals/{shown['proposal_id']}"
+                assert (await web.http.get(f"{own}/files/1", headers=browser)).status_code == 200
+                url = f"{own}/decision"
                 sent = {"verdict": "approve", "card_digest": shown["card_digest"], "acknowledged": [], "note": ""}
                 answers = await asyncio.gather(*(web.http.post(url, json=sent, headers=browser) for _ in range(CROWD)))
                 assert {one.status_code for one in answers} == {200}

@@ -85,7 +85,9 @@ class Hand:
         self.answers.append(Answer(UUID(told["proposal_id"]), told["status"]))
 
     async def _decide(self, shown: Json, verdict: str) -> None:
-        url = f"/api/v1/proposals/{shown['proposal_id']}/decision"
+        own = f"/api/v1/proposals/{shown['proposal_id']}"
+        await self._answered(lambda: self.http.get(f"{own}/files/1", headers=self.browser))
+        url = f"{own}/decision"
         sent = {"verdict": verdict, "card_digest": shown["card_digest"], "acknowledged": [], "note": ""}
         told = await self._answered(lambda: self.http.post(url, json=sent, headers=self.browser))
         self.answers.append(Answer(UUID(told["proposal_id"]), told["status"], told["commit"]))

@@ -138,3 +138,18 @@ async def test_a_reader_and_a_stranger_ask_for_nothing(web: Web, house: House) -
         await tx.execute(text("UPDATE membership SET role = 'reader'"))
     reader = await web.browser(house.owner)
     assert (await web.http.post(where, json={"note": ""}, headers=reader)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "said"), [("new.txt", "overlaps with this"), ("other.txt", "Nothing in them overlaps")]
+)
+async def test_a_card_says_whether_what_moved_the_branch_overlaps_with_it(
+    web: Web, house: House, path: str, said: str
+) -> None:
+    shown = await house.propose(house.arguments({"path": "new.txt", "content": "mine\n"}))
+    rival = await house.propose(house.arguments({"path": path, "content": "theirs\n"}))
+    await house.land(rival)
+    browser = await web.browser(house.owner)
+    page = (await web.http.get(f"/proposals/{shown['proposal_id']}", headers=browser)).text
+    assert "The branch has moved by 1 commit since this was proposed." in page
+    assert said in page

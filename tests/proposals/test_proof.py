@@ -106,6 +106,7 @@ async def test_the_card_leads_to_the_proof_and_back_with_nothing_decided(web: We
     typed = [str(note.params["confirm"]) for note in view.card.warnings if "confirm" in note.params]
     form = {"verdict": "approve", "card_digest": shown["card_digest"], "acknowledged": warnings, "confirmed": typed}
     card = f"/proposals/{shown['proposal_id']}"
+    await web.http.get(card, headers=browser)
     answer = await web.http.post(f"{card}/decision", headers=browser, data=form)
     assert answer.status_code == 403
     assert f'href="/prove?next={card}%3Ftenant%3D{house.tenant}"' in answer.text

@@ -200,6 +200,22 @@ async def test_a_repository_can_require_it_of_everybody(web: Web, house: House) 
         assert answer.json()["error"]["code"] == "signature_needed"
 
 
+async def test_an_owner_requires_it_on_the_page_once_he_can_sign_himself(signer: Signer, house: House) -> None:
+    where = f"/repositories/{house.repository}"
+    form = {"csrf": signer.browser["x-csrf-token"], "action": "require_signatures"}
+    other = await house.stage.house()
+    browser = await signer.web.browser(other.owner)
+    asked = {"csrf": browser["x-csrf-token"], "action": "require_signatures"}
+    refused = await signer.web.http.post(f"/repositories/{other.repository}", data=asked, headers=browser)
+    assert (refused.status_code, "First let a passkey of yours" in refused.text) == (409, True)
+    assert (await signer.web.http.post(where, data=form, headers=signer.browser)).status_code == 303
+    page = (await signer.web.http.get("/repositories", headers=signer.browser)).text
+    assert "Only approvals signed with a passkey count." in page
+    assert 'value="require_signatures"' not in page
+    shown = await house.propose()
+    assert (await signer.approve(shown)).status_code in {200, 202}
+
+
 async def test_a_requirement_that_comes_before_the_point_of_no_return_stops_an_unsigned_approval(house: House) -> None:
     shown = await house.propose()
     await house.decide(shown)

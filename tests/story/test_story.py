@@ -140,8 +140,10 @@ async def test_the_official_client_reads_proposes_and_sees_it_executed(
                 idempotency_key=f"key-{version}",
             )  # fmt: skip
             assert shown["status"] == "pending"
+            own = f"/api/v1/proposals/{shown['proposal_id']}"
+            assert (await owner.get(f"{own}/files/1")).json()["new"]["data"] == text
             decision = {"verdict": "approve", "card_digest": shown["card_digest"], "acknowledged": [], "note": ""}
-            answer = await owner.post(f"/api/v1/proposals/{shown['proposal_id']}/decision", json=decision, timeout=20)
+            answer = await owner.post(f"{own}/decision", json=decision, timeout=20)
             assert (answer.status_code, answer.json()["status"]) == (200, "executed")
             ended = await call(client, "read_proposal", proposal_id=shown["proposal_id"], wait_seconds=20)
     assert (ended["status"], ended["outcome"]["commit"]) == ("executed", answer.json()["commit"])

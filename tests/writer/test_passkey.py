@@ -29,6 +29,7 @@ from service.writer.signature import (
     fingerprint,
     public_line,
     to_be_signed,
+    wire,
 )
 from service.writer.verify import BadSigners, judge, read_commit, read_signers
 from tests.stage import ENVIRONMENT, FILES, git, make_repository
@@ -195,6 +196,21 @@ def test_a_history_is_verified_offline_and_each_commit_said_for_what_it_is(repos
     assert verify(clone)[1].keys() == found.keys()
 
 
+def forged(content: bytes, ending: bytes) -> bytes:
+    """The commit with a signature that nobody made, in whose client data stands what a stranger likes."""
+    payload = read_commit(content).payload
+    message = to_be_signed(payload)
+    client = json.dumps(
+        {"type": "webauthn.get", "challenge": challenge(message), "origin": ORIGIN}, separators=(",", ":")
+    )
+    said = client.encode()[:-1] + b"," + ending + b"}"
+    blob = wire(b"webauthn-sk-ecdsa-sha2-nistp256@openssh.com", wire(b"\1", b"\1")) + struct.pack(">BI", 5, 1)
+    blob += wire(ORIGIN.encode(), said, b"")
+    head, _, body = payload.partition(b"\n\n")
+    armour = armoured(KEY.key.blob, blob).rstrip(b"\n").replace(b"\n", b"\n ")
+    return head + b"\ngpgsig " + armour + b"\n\n" + body
+
+
 BAD = {
     "a byte of the message changed": lambda text: text.replace(b"Pin install", b"Pin_install"),
     "a byte of the signature changed": lambda text: text.replace(b"\n U1NIU0lH", b"\n U1NIU0lI"),
@@ -202,6 +218,8 @@ BAD = {
     "another person commits": lambda text: text.replace(
         b"committer Olive Owner <olive", b"committer Olive Owner <oskar"
     ),
+    "a list where a browser says yes or no": lambda text: forged(text, b'"crossOrigin":[]'),
+    "JSON as deep as there is room": lambda text: forged(text, b'"z":' + b"[" * 3_000),
     "a signature of another program": lambda text: text.replace(b"SSH SIGNATURE", b"PGP SIGNATURE"),
 }
 

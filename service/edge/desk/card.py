@@ -252,7 +252,8 @@ def _moved(pin: PinView) -> Say:
     if pin.current == NULL:
         return Say("mind", "The branch is gone.", text)
     by = f" by {counted(pin.ahead, 'commit')}" if pin.ahead else ""
-    return Say("mind", f"The branch has moved{by} since this was proposed.", text)
+    where = {True: "What they changed overlaps with this. ", False: "Nothing in them overlaps with this. ", None: ""}
+    return Say("mind", f"The branch has moved{by} since this was proposed.", where[pin.overlaps] + text)
 
 
 # What the agent wrote, and what was computed -------------------------------------------------------------------------

@@ -98,6 +98,7 @@ def _repository(line: RepositoryLine) -> dict[str, Any]:
         "name": Visible().line(f"{line.project} / {line.name}"),
         "state": line.state,
         "admits": line.agents_may_propose,
+        "signed": line.signed_approvals,
         "waiting": f"{counted(line.waiting, 'proposal')} {waits} here." if line.waiting else "Nothing waits here.",
         "may_manage": line.may_manage and line.state != "revoked",
     }

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Row, select
 
-from service.contract.data import NULL
+from service.contract.data import NULL, Oid
 from service.contract.operation import Operation
 from service.contract.parts import renames_of
 from service.contract.plan import NewCommit, NewTag, Pin, Plan, ReviewCard
@@ -190,6 +190,7 @@ def _card(
     now: Any,
 ) -> CardView:
     plan, card = load_plan(row.plan), load_card(row.card)
+    files = _files(row, path, objects)
     mine = touched(row)
     return CardView(
         id=row.id,
@@ -205,8 +206,8 @@ def _card(
         client=row.client_name,
         card=card,
         digest=row.digest,
-        pins=tuple(_pin_view(path, pin) for pin in load_pins(row.pins)),
-        files=_files(row, path, objects),
+        pins=tuple(_pin_view(path, pin, {file.path for file in files}) for pin in load_pins(row.pins)),
+        files=files,
         commit_preview=_preview(row, plan, said, actor),
         decision=None if said is None else DecisionView(said.verdict, said.email, said.note, said.decided_at),
         outcome=_outcome(read_outcome(row.outcome)),
@@ -251,13 +252,21 @@ def _files(row: Row[Any], path: Path, objects: bytes) -> tuple[FileView, ...]:
     return tuple(_file_views(store, plan, load_card(row.card)))
 
 
-def _pin_view(path: Path, pin: Pin) -> PinView:
+def _pin_view(path: Path, pin: Pin, mine: Collection[bytes]) -> PinView:
     git = BareRepository(path)
     current = read_fact(git, pin.fact)
     ahead = None
     if NULL not in (pin.seen, current):
         ahead = Objects(path).ahead(current, pin.seen)
-    return PinView(pin.fact.name, pin.seen, current, holds(git, pin, current), ahead)
+    kept = holds(git, pin, current)
+    overlaps = None if kept or ahead is None else _overlaps(path, pin, current, mine)
+    return PinView(pin.fact.name, pin.seen, current, kept, ahead, overlaps)
+
+
+def _overlaps(path: Path, pin: Pin, current: Oid, mine: Collection[bytes]) -> bool:
+    """Whether the commits by which a branch has moved on changed one of these paths."""
+    store = BareRepository(path).store(Plan(kinds=(), build=(), effects=()), ())
+    return any(change.path in mine for change in store.changes(tree_of(store, pin.seen), tree_of(store, current)))
 
 
 def _file_views(store: Staging, plan: Plan, card: ReviewCard) -> Iterable[FileView]:

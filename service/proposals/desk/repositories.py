@@ -6,7 +6,8 @@ from uuid import UUID
 
 from sqlalchemy import Row, func, select
 
-from service.grants.manage import let_agents_propose
+from service.grants.manage import let_agents_propose, require_signatures
+from service.grants.proof import has_signing_passkey
 from service.grants.tables import membership, project
 from service.kit.actor import Actor
 from service.kit.database import Database
@@ -52,14 +53,28 @@ class OwnerRepositories:
             return RepositoriesView(await now_of(tx), (await count_shown(tx, actor))["waiting"], tuple(lines))
 
     async def change(self, actor: Actor, repository_id: UUID, action: RepositoryAction) -> None:
-        """Let agents propose there, or not. Owners only."""
+        """Let agents propose there, or not, or take only signed approvals. Owners only, and who would lock himself out
+        of approving is not let.
+        """
         async with self.database.bound(actor.tenant) as tx:
             if await role_in(tx, actor, repository_id) != "owner":
                 raise Refusal(Code.NOT_FOUND, "There is no such repository.")
-            await let_agents_propose(tx, actor, repository_id, on=action == "admit_agents")
+            if action != "require_signatures":
+                await let_agents_propose(tx, actor, repository_id, on=action == "admit_agents")
+            elif not await has_signing_passkey(tx, actor.id):
+                raise Refusal(Code.SIGNATURE_NEEDED, "First let a passkey of yours sign approvals.")
+            else:
+                await require_signatures(tx, actor, repository_id, on=True)
 
 
 def _repository_line(row: Row[Any], waiting: int) -> RepositoryLine:
     return RepositoryLine(
-        row.id, row.project_name, row.name, row.state, row.agents_may_propose, waiting, row.role == "owner"
+        id=row.id,
+        project=row.project_name,
+        name=row.name,
+        state=row.state,
+        agents_may_propose=row.agents_may_propose,
+        waiting=waiting,
+        may_manage=row.role == "owner",
+        signed_approvals=row.signed_approvals,
     )
