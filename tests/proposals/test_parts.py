@@ -369,9 +369,9 @@ async def test_a_connection_that_was_revoked_gets_no_part(house: House) -> None:
 async def test_two_owners_who_decide_at_once_on_the_whole_and_on_parts_of_it_never_both_have_their_way(
     house: House,
 ) -> None:
-    for _ in range(4):
-        shown = await whole(house)
-        parts = [await choose(house, shown, keep) for keep in ("1.1", "2")]
+    for turn in range(4):
+        shown = await whole(house, *({"path": f"{turn}-{name}.txt", "content": "x\n"} for name in "abc"))
+        parts = [await choose(house, shown, keep) for keep in ("1", "2")]
         asked = [house.decide(one) for one in (*parts, shown)] + [
             withdraw(house, parts[0]),
             house.own.cancel(shown["proposal_id"]),
