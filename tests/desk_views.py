@@ -164,7 +164,18 @@ def with_files(*files: desk.FileView, **more: Any) -> desk.CardView:
 
 _APPROVED = desk.DecisionView("approve", "owner@example.org", "", NOW - timedelta(minutes=1))
 _DECLINED = desk.DecisionView("decline", "owner@example.org", "Pin it in the lock file instead.", NOW)
-_MOVED = (desk.PinView(ref="refs/heads/main", seen=BASE, current=HEAD, holds=False, ahead=2),)
+_MOVED = (
+    desk.PinView(
+        ref="refs/heads/main",
+        seen=BASE,
+        current=HEAD,
+        holds=False,
+        ahead=2,
+        overlaps=True,
+        came=((HEAD, "Say how to install 2.3"), (Oid("7" * 40), "Tidy up the scripts \u202e a little")),
+        touched=(b"README.md", b"scripts/install.sh"),
+    ),
+)
 _PART = Section(
     code="part",
     notes=(

@@ -171,6 +171,8 @@ class PinView:
         holds: what was pinned is still true.
         ahead: commits on the ref since `seen`, where that is known.
         overlaps: whether what they changed is among the paths of this proposal; None where it was not asked.
+        came: of a ref that moved on, the newest of those commits, ten at most: ids and subjects.
+        touched: which of the paths of this proposal they changed, twenty at most.
     """
 
     ref: str
@@ -179,6 +181,8 @@ class PinView:
     holds: bool
     ahead: int | None = None
     overlaps: bool | None = None
+    came: tuple[tuple[Oid, str], ...] = ()
+    touched: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -216,6 +216,7 @@ def _ending(view: CardView) -> Say:
         text,
         (
             *_outcome(view.outcome or Outcome(), failed=view.state == "failed"),
+            *(fact for pin in view.pins if view.state == "stale" and not pin.holds for fact in _came(pin)),
             *((_proposal_link("Part", part, view),) if part else ()),
         ),
         again=view.state in _AT_WORK,
@@ -253,7 +254,19 @@ def _moved(pin: PinView) -> Say:
         return Say("mind", "The branch is gone.", text)
     by = f" by {counted(pin.ahead, 'commit')}" if pin.ahead else ""
     where = {True: "What they changed overlaps with this. ", False: "Nothing in them overlaps with this. ", None: ""}
-    return Say("mind", f"The branch has moved{by} since this was proposed.", where[pin.overlaps] + text)
+    return Say("mind", f"The branch has moved{by} since this was proposed.", where[pin.overlaps] + text, _came(pin))
+
+
+def _came(pin: PinView) -> tuple[Markup, ...]:
+    """What moved a branch: its newest commits, and the paths that this changes too."""
+    commits = [Markup("{} <bdi>{}</bdi>").format(_oid(oid), Visible().line(subject)) for oid, subject in pin.came]
+    more = (pin.ahead or 0) - len(commits)
+    if more > 0 and commits:
+        commits.append(Markup("and {} before").format(counted(more, "commit")))
+    if pin.touched:
+        paths = Markup(", ").join(Markup("<code>{}</code>").format(Visible().path(path)) for path in pin.touched)
+        commits.append(Markup("Changed there as well: {}").format(paths))
+    return tuple(commits)
 
 
 # What the agent wrote, and what was computed -------------------------------------------------------------------------

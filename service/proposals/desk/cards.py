@@ -5,12 +5,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 from uuid import UUID
 
 from sqlalchemy import Row, select
 
-from service.contract.data import NULL, Oid
+from service.contract.data import NULL
 from service.contract.operation import Operation
 from service.contract.parts import renames_of
 from service.contract.plan import NewCommit, NewTag, Pin, Plan, ReviewCard
@@ -53,6 +53,10 @@ from service.repositories.placement import Storage
 from service.repositories.reading import Objects
 from service.repositories.staging import Staging
 from service.writer.provenance import Trailers
+
+CAME_MOST: Final = 10
+TOUCHED_MOST: Final = 20
+SUBJECT_MOST: Final = 200
 
 
 @dataclass(frozen=True)
@@ -259,14 +263,22 @@ def _pin_view(path: Path, pin: Pin, mine: Collection[bytes]) -> PinView:
     if NULL not in (pin.seen, current):
         ahead = Objects(path).ahead(current, pin.seen)
     kept = holds(git, pin, current)
-    overlaps = None if kept or ahead is None else _overlaps(path, pin, current, mine)
-    return PinView(pin.fact.name, pin.seen, current, kept, ahead, overlaps)
+    view = PinView(pin.fact.name, pin.seen, current, kept, ahead)
+    return view if kept or ahead is None else _moved_on(path, view, mine)
 
 
-def _overlaps(path: Path, pin: Pin, current: Oid, mine: Collection[bytes]) -> bool:
-    """Whether the commits by which a branch has moved on changed one of these paths."""
+def _moved_on(path: Path, pin: PinView, mine: Collection[bytes]) -> PinView:
+    """The same with the commits by which a branch has moved on, and which of these paths they changed."""
     store = BareRepository(path).store(Plan(kinds=(), build=(), effects=()), ())
-    return any(change.path in mine for change in store.changes(tree_of(store, pin.seen), tree_of(store, current)))
+    changes = store.changes(tree_of(store, pin.seen), tree_of(store, pin.current))
+    touched = tuple(change.path for change in changes if change.path in mine)
+    newest, _ = store.log(pin.current, pin.seen, CAME_MOST)
+    came = tuple((oid, _subject(store.commit(oid).message)) for oid in newest)
+    return replace(pin, overlaps=bool(touched), came=came, touched=touched[:TOUCHED_MOST])
+
+
+def _subject(message: bytes) -> str:
+    return message.lstrip(b"\n").partition(b"\n")[0].decode("utf-8", "replace")[:SUBJECT_MOST]
 
 
 def _file_views(store: Staging, plan: Plan, card: ReviewCard) -> Iterable[FileView]:
