@@ -26,7 +26,9 @@ from service.proposals.desk.cards import OwnerCards
 from service.proposals.desk.connections import OwnerConnections
 from service.proposals.desk.inbox import OwnerInbox
 from service.proposals.desk.ledger import OwnerLedger
+from service.proposals.desk.parts import OwnerParts
 from service.proposals.desk.repositories import OwnerRepositories
+from service.proposals.dividing import Dividing
 from service.proposals.own import OwnProposals
 from service.proposals.restore import ReachedRestorePoints
 from service.proposals.signing import Signing
@@ -88,6 +90,7 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
                 Undo(database, submit, registry.operations()),
                 AskAgain(database),
             ),
+            parts=OwnerParts(database, storage, Dividing(database, storage, submit.planners, registry.operations())),
             connections=OwnerConnections(database),
             repositories=OwnerRepositories(database),
             ledger=OwnerLedger(database),

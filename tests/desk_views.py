@@ -11,7 +11,9 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from service.contract.data import NULL, Oid
+from service.contract.lines import Span
 from service.contract.names import quote_path
+from service.contract.parts import Hunk
 from service.contract.plan import Note, ReviewCard, Section
 from service.edge.desk import ENDPOINTS
 from service.edge.errors import refusal_response
@@ -162,7 +164,26 @@ def with_files(*files: desk.FileView, **more: Any) -> desk.CardView:
 
 _APPROVED = desk.DecisionView("approve", "owner@example.org", "", NOW - timedelta(minutes=1))
 _DECLINED = desk.DecisionView("decline", "owner@example.org", "Pin it in the lock file instead.", NOW)
-_MOVED = (desk.PinView(ref="refs/heads/main", seen=BASE, current=HEAD, holds=False, ahead=2),)
+_MOVED = (
+    desk.PinView(
+        ref="refs/heads/main",
+        seen=BASE,
+        current=HEAD,
+        holds=False,
+        ahead=2,
+        overlaps=True,
+        came=((HEAD, "Say how to install 2.3"), (Oid("7" * 40), "Tidy up the scripts \u202e a little")),
+        touched=(b"README.md", b"scripts/install.sh"),
+    ),
+)
+_PART = Section(
+    code="part",
+    notes=(
+        Note(code="part_of", at=str(UUID(int=50))),
+        Note(code="left_out", at="README.md", params={"hunks": [[4, 1, 4, 2]]}),
+        Note(code="left_out", at="docs/new.py"),
+    ),
+)
 STATES: dict[str, desk.CardView] = {
     "moved": replace(CARD_VIEW, pins=_MOVED),
     "executing": replace(CARD_VIEW, state="executing", decision=_APPROVED),
@@ -178,6 +199,9 @@ STATES: dict[str, desk.CardView] = {
     "cancelled": replace(CARD_VIEW, state="cancelled"),
     "expired": replace(CARD_VIEW, state="expired", expires_at=NOW - timedelta(hours=1)),
     "reader": replace(CARD_VIEW, may_decide=False),
+    "whole": replace(CARD_VIEW, divisible=True, parts=(UUID(int=51), UUID(int=52))),
+    "part": replace(change(CARD_VIEW, sections=(_PART, *CARD.sections)), part_of=UUID(int=50)),
+    "partly": replace(CARD_VIEW, state="declined", outcome=desk.Outcome(code="partly_approved", part=UUID(int=51))),
 }
 
 ALL_KINDS = with_files(
@@ -195,6 +219,22 @@ ALL_KINDS = with_files(
     file_view(b"link", b"target", None, old_mode=0o120000),
     file_view(b"latin1.txt", b"caf\xe9\n", b"caf\xe9 noir\n"),
     file_view("путь/\u202eevil\n.py".encode(), b"a = 1\n", b"a = 2"),
+)
+
+PARTS = desk.PartsView(
+    id=PROPOSAL,
+    tenant=TENANT,
+    project="orchard",
+    repository="storefront",
+    branch="main",
+    headline=headline(updated=2, created=1, renamed=1, added=12, removed=4),
+    parts=(
+        desk.PartView("1", FILES[:1], (Hunk("1.1", Span(12, 1, 12, 1)), Hunk("1.2", Span(14, 1, 14, 1)))),
+        desk.PartView("2", FILES[1:]),
+        desk.PartView("3", (file_view(b"docs/to.md", b"same\n", b"same\n", old_path=b"docs/from.md"),)),
+        desk.PartView("4", (file_view(b"lib", b"one\n", None), file_view(b"lib/one.py", None, b"one = 1\n"))),
+    ),
+    waiting=3,
 )
 
 HOSTILE = "<script>alert(1)</script>\"'>{{7*7}}\u202e\u200b\U000e0041&amp;"
@@ -402,6 +442,7 @@ class CraftedDesk:
         return SimpleNamespace(
             inbox=SimpleNamespace(read=self.inbox, glance=self.glance, members=self.members),
             cards=SimpleNamespace(read=self.card, decide=self.decide, file=self.file, sent=self.sent),
+            parts=SimpleNamespace(read=self.read_parts, choose=self.choose, withdraw=self.choose),
             connections=SimpleNamespace(list=self.connections, change=self.connection_action),
             repositories=SimpleNamespace(list=self.repositories, change=self.repository_action),
             ledger=SimpleNamespace(read=self.ledger),
@@ -436,6 +477,13 @@ class CraftedDesk:
     async def decide(self, who: desk.Decider, *sent: Any) -> Any:
         self.asked.append((who.actor.tenant, *sent))
         return self.answer()
+
+    async def read_parts(self, _who: desk.Decider, proposal_id: UUID) -> desk.PartsView:
+        return replace(PARTS, id=proposal_id)
+
+    async def choose(self, who: desk.Decider, proposal_id: UUID, *keep: Any) -> UUID:
+        self.asked.append((who.actor.tenant, proposal_id, *keep))
+        return PROPOSAL
 
     async def connections(self, _actor: Actor) -> desk.ConnectionsView:
         view: desk.ConnectionsView = self.views.get("connections", CONNECTIONS)

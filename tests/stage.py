@@ -34,6 +34,7 @@ from service.proposals.again import AskAgain
 from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide, Decided, Decider, Verdicts
 from service.proposals.desk.cards import OwnerCards
+from service.proposals.dividing import Dividing
 from service.proposals.execute import Execute
 from service.proposals.own import OwnProposals
 from service.proposals.planning import load_card
@@ -254,6 +255,7 @@ class Stage:
         self.signing = Signing(self.decide, ISSUER)
         self.again = AskAgain(self.app_db)
         self.undo = Undo(self.app_db, self.submit, REGISTRY.operations())
+        self.divide = Dividing(self.app_db, self.storage, self.submit.planners, REGISTRY.operations())
         self.cards = OwnerCards(self.app_db, self.storage, self.decide, self.signing, self.undo, self.again)
 
     def own(self, actor: Actor) -> OwnProposals:

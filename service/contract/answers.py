@@ -45,6 +45,15 @@ class MoveAnswer(Answer):
     new: str
 
 
+class LeftOutAnswer(Answer):
+    """A path that was left out; of one that was taken in part, the groups of lines that were not."""
+
+    path: str
+    hunks: list[list[int]] | None = Field(
+        None, description="Of each: first line before, how many; first line after, how many."
+    )
+
+
 class OutcomeAnswer(Answer):
     """How a proposal ended; only what applies is there."""
 
@@ -58,6 +67,11 @@ class OutcomeAnswer(Answer):
     )
     moves: list[MoveAnswer] | None = Field(None, description="Every ref that moved.")
     restore_point_id: str | None = Field(None, description="Under which what the refs were before is kept.")
+    proposal_id: str | None = Field(
+        None, description="The part of it that an owner approved (partly_approved); its own status says if it landed."
+    )
+    left_out: list[LeftOutAnswer] | None = Field(None, description="At most 50 of what was not approved of it.")
+    left_out_count: int | None = Field(None, description="How many there are in all.")
 
 
 class HeadlineAnswer(Answer):
@@ -114,6 +128,9 @@ class ProposalAnswer(Answer):
     refs: list[str] = Field(description="Every ref that would change, by its full name.")
     kept: list[KeptAnswer] | None = Field(None, description="What was asked for and stays as it is.")
     group_id: str | None = None
+    part_of: str | None = Field(
+        None, description="The proposal of which an owner chose this part; only owners approve or withdraw it."
+    )
     message: str | None = Field(None, description="The commit message as proposed.")
     reason: str
     created_at: Annotated[str, Field(description="RFC 3339, UTC.")]

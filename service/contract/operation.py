@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -12,6 +12,8 @@ from service.contract.plan import Blocked, Fact, Need, Outcome, Plan, ReviewCard
 from service.contract.world import World
 
 REASON_MOST = 2_000
+SERVERS_KEYS: Final = "placet:"
+"""How the idempotency keys begin that the service makes itself; nobody else's may."""
 Toolset = Literal["core", "git"]
 """What a catalogue can be asked for: `core` unless `?toolsets=` says more; every tool can be called all the same."""
 
@@ -101,11 +103,16 @@ class Example(Generic[R]):
 
 
 class Operation(Protocol[R]):
-    """One kind of change. It knows nothing of database, network, writer or other operations."""
+    """One kind of change. It knows nothing of database, network, writer or other operations.
+
+    Attributes:
+        divisible: an owner may approve a part of its one commit, whose message is the proposer's own; see `parts`.
+    """
 
     kind: ClassVar[str]
     version: ClassVar[int]
     toolset: ClassVar[Toolset]
+    divisible: ClassVar[bool]
     title: ClassVar[str]
     description: ClassVar[str]
     request: type[R]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from service.contract.data import NULL, Change, Commit, Data, Entry, LineCount, Oid
+from service.contract.lines import Span
 from service.contract.plan import Conflict, Fact, NewCommit, NewTag, Note, Plan, RefAt, Value
 
 
@@ -77,6 +78,9 @@ class Store(Protocol):
 
     def line_count(self, old: Oid | None, new: Oid | None) -> LineCount | None:
         """Lines added and removed between two blobs; None when either is binary."""
+
+    def spans(self, old: Oid, new: Oid) -> tuple[Span, ...] | None:
+        """Where the lines of two blobs differ, from top to bottom; None when either is binary."""
 
     def put(self, content: bytes) -> Oid:
         """Stage a blob."""

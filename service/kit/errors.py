@@ -85,6 +85,10 @@ class Code(Enum):
     PROOF_NEEDED = Wire("proof_needed", 403, "Show that it is you at /prove, then decide again.")
     NOTHING_TO_UNDO = Wire("nothing_to_undo", 409, "Only what was executed and can be taken back has an undo.")
     PROPOSAL_ENDED = Wire("proposal_ended", 409, "Nothing can be decided here any more.")
+    NOT_DIVISIBLE = Wire("not_divisible", 409, "Approve or decline it whole.")
+    CHOOSE_SOME = Wire("choose_some", 422, "Choose some of it, and not all.")
+    NOT_A_PART = Wire("not_a_part", 409, "Decline it, or let its agent withdraw it.")
+    OWNERS_PART = Wire("owners_part", 409, "An owner approves this part, or withdraws it.")
     NOT_PENDING = Wire("not_pending", 409, "Only a waiting proposal can be withdrawn.")
 
     # The writer.

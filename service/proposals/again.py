@@ -35,15 +35,15 @@ class AskAgain:
         check_text(note, "note", most=NOTE_MOST, least=0)
 
         async def work(tx: Bound) -> None:
-            asked = select(proposal).where(proposal.c.id == proposal_id).with_for_update(key_share=True)
-            row = (await tx.execute(asked)).one()
+            row = (await tx.execute(select(proposal).where(proposal.c.id == proposal_id))).one()  # too late for ever
+            told = row.parent or row.id  # of a part its agent reads only what it proposed itself
             standing = await stand(tx, Proposer.of(row.connection, row.person), row.repository, who.actor.id)
             standing.check_decider(who.actor.id)
             if row.state not in TOO_LATE or row.connection is None:
                 raise Refusal(Code.NOT_TOO_LATE, f"This proposal is {row.state}.", status=row.state)
-            if row.wanted_again is None:
-                mine = update(proposal).where(proposal.c.id == proposal_id)
-                await tx.execute(mine.values(wanted_again=note.strip() or USUAL))
-                append(tx, who.actor, "proposal.wanted_again", str(proposal_id), note_sha256=sha256(note.encode()))
+            once = (proposal.c.id == told, proposal.c.wanted_again.is_(None))
+            asking = await tx.execute(update(proposal).where(*once).values(wanted_again=note.strip() or USUAL))
+            if asking.rowcount:
+                append(tx, who.actor, "proposal.wanted_again", str(told), note_sha256=sha256(note.encode()))
 
         await self.database.repeat(who.actor.tenant, work)

@@ -18,6 +18,7 @@ from service.kit.actor import system
 from service.kit.canonical import sha256
 from service.kit.database import Conflict
 from service.kit.errors import Code, Refusal
+from service.proposals.parts import check_verdict, decline_rest, end_stale
 from service.proposals.planning import broken_pin, load_card, load_manifests, load_pins, load_plan
 from service.proposals.ports import Change, Decision, Expects, InThread, Shown, Store, Stored, Tx, Verdict, Waits
 from service.proposals.states import FINAL, LostRace, move, read_outcome
@@ -151,6 +152,7 @@ class Decide:
     async def _weigh(
         self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts, then: Then[T]
     ) -> Decided | T | Refusal:
+        check_verdict(stored, said.verdict)
         if stored.state != "pending":
             return _late(stored, said)
         if stored.expired:
@@ -183,10 +185,11 @@ class Decide:
         await _record(tx, who, stored, said, fixed)
         if broken:
             outcome = stale_outcome(*broken)
-            await move(tx, who.actor, Change(stored.id, "pending", "stale", outcome))
+            await end_stale(tx, who.actor, stored, outcome)
             return Decided(stored.id, "stale", replayed=False, outcome=outcome)
         try:
             await move(tx, who.actor, Change(stored.id, "pending", "approved", when="in time"))
+            await decline_rest(tx, who.actor, stored, said.note)
         except LostRace:  # it expired since the row was read; the next look says so
             raise Conflict from None
         await tx.queue(stored.id, stored.repository)

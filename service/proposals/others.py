@@ -38,7 +38,12 @@ async def other_agents(tx: Bound, own: Row[Any]) -> list[Json]:
     found = await tx.execute(
         select(*columns, connection.c.name.label("connection_name"))
         .join(connection, (connection.c.tenant == proposal.c.tenant) & (connection.c.id == proposal.c.connection))
-        .where(proposal.c.repository == own.repository, proposal.c.connection != own.connection, recent)
+        .where(
+            proposal.c.repository == own.repository,
+            proposal.c.connection != own.connection,
+            proposal.c.parent.is_(None),  # what an owner chose is no agent's work
+            recent,
+        )
         .order_by(proposal.c.created_at.desc(), proposal.c.id)
         .limit(LOOKED_AT_MOST)
     )

@@ -32,7 +32,21 @@ from service.repositories.bare import BareRepository
 from service.repositories.placement import Place, Storage
 
 ASK_AGAIN_MS = 5_000
-OUTCOME_FIELDS = ("commit", "head", "code", "message", "note", "propose_again", "moves", "restore_point_id")
+LEFT_OUT_MOST = 50
+"""So many of what was left out are told; their whole number is."""
+OUTCOME_FIELDS = (
+    "commit",
+    "head",
+    "code",
+    "message",
+    "note",
+    "propose_again",
+    "moves",
+    "restore_point_id",
+    "proposal_id",
+    "left_out",
+    "left_out_count",
+)
 
 
 @dataclass(frozen=True)
@@ -71,8 +85,11 @@ class OwnProposals:
         return await self.waiter.until(str(own), ended, wait_seconds) or await self._shown(own)
 
     async def list(self, *, repository_id: str | None, state: str | None, after: str, most: int) -> list[Json]:
-        """Proposals in the order in which they were made, after the one with the id `after`, at most so many."""
+        """Proposals in the order in which they were made, after the one with the id `after`, at most so many; not the
+        parts of them that an owner chose.
+        """
         statement = self._own().order_by(proposal.c.created_at, proposal.c.id).limit(most)
+        statement = statement.where(proposal.c.parent.is_(None))
         if repository_id is not None:
             statement = statement.where(proposal.c.repository == _uuid(repository_id))
         if state is not None:
@@ -90,12 +107,14 @@ class OwnProposals:
         """Withdraw a pending proposal. Again: the same answer.
 
         Raises:
-            Refusal: NOT_PENDING with the state that it has.
+            Refusal: NOT_PENDING with the state that it has; OWNERS_PART.
         """
         own = _uuid(proposal_id)
 
         async def work(tx: Bound) -> None:
             row = await self._row(tx, own)
+            if row.parent is not None:
+                raise Refusal(Code.OWNERS_PART, "This is a part that an owner chose.", part_of=str(row.parent))
             if row.state == "cancelled":
                 return
             try:
@@ -142,6 +161,7 @@ class OwnProposals:
             "refs": [move.ref for move in plan.effects],
             "kept": _kept(card),
             "group_id": row.group_id,
+            "part_of": str(row.parent) if row.parent else None,
             "message": card.agent_words.get("message"),
             "reason": card.agent_words["reason"],
             "created_at": row.created_at.isoformat(),
@@ -171,18 +191,24 @@ def _outcome(row: Row[Any]) -> Json | None:
     """How it ended, with the owner's note, whatever his verdict was."""
     found = {**read_outcome(row.outcome), **({"note": row.note} if row.note else {})}
     found["propose_again"] = row.wanted_again
+    if left := found.get("left_out"):
+        found |= {"left_out": left[:LEFT_OUT_MOST], "left_out_count": len(left)}
     if found.get("restorable"):
         found["restore_point_id"] = str(row.id)
     return {name: found[name] for name in OUTCOME_FIELDS if found.get(name)} or None
 
 
 def _next(row: Row[Any]) -> Json | None:
-    """What to call next: this one again while it waits, the tool that proposed it where a person wants it anew."""
-    if row.state not in FINAL:
-        arguments = {"proposal_id": str(row.id), "wait_seconds": 25}
-        return {"tool": "read_proposal", "arguments": arguments, "after_ms": ASK_AGAIN_MS}
-    if row.wanted_again or read_outcome(row.outcome).get("code") == NO["changes"]:
+    """What to call next: this one again while it waits, the part of it that was approved, the tool that proposed it
+    where a person wants it anew.
+    """
+    found = read_outcome(row.outcome)
+    waits = str(row.id) if row.state not in FINAL else found.get("proposal_id")
+    if row.wanted_again or found.get("code") == NO["changes"]:
         return {"tool": row.kind, "arguments": {"repository_id": str(row.repository)}, "after_ms": 0}
+    if waits:
+        arguments = {"proposal_id": waits, "wait_seconds": 25}
+        return {"tool": "read_proposal", "arguments": arguments, "after_ms": ASK_AGAIN_MS}
     return None
 
 

@@ -57,7 +57,10 @@ class Planners:
         Raises:
             Refusal: OUT_OF_TIME; what the plan refuses.
         """
-        work = partial(plan_proposal, place.path, what.operation, what.request, proposal_id, author)
+        return await self.run(partial(plan_proposal, place.path, what.operation, what.request, proposal_id, author))
+
+    async def run(self, work: "partial[Planned]") -> Planned:
+        """Make a plan in a thread; the deadline is the last argument of `work`. Raises as `plan`."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self.threads, _in_time, work)
         except OutOfTime:

@@ -5,7 +5,7 @@ planning the same request on the same facts twice gives the same bytes.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,27 @@ from pydantic import TypeAdapter
 
 from service.contract.data import NULL
 from service.contract.operation import Operation
-from service.contract.plan import Blocked, Conflict, Fact, Manifest, MoveRef, Pin, Plan, RefAt, ReviewCard, Value
+from service.contract.parts import Part, choose, divide, is_one_commit, part_section, renames_of
+from service.contract.plan import (
+    Blocked,
+    Conflict,
+    Fact,
+    Manifest,
+    MoveRef,
+    Pin,
+    Plan,
+    RefAt,
+    ReviewCard,
+    Section,
+    Value,
+)
 from service.contract.refs import BRANCHES
 from service.contract.showing import shown_changes
 from service.contract.world import Store, World, tree_of
 from service.kit.canonical import canonical, digest, sha256
 from service.kit.errors import Code, Refusal
 from service.repositories.bare import BareRepository
-from service.repositories.objects import encode
+from service.repositories.objects import decode, encode
 from service.repositories.staging import Staging
 from service.writer.ports import RefReader
 from service.writer.write import manifests
@@ -85,21 +98,93 @@ def plan_proposal(
         if isinstance(plan, Blocked):
             raise _blocked(plan, staging)
         plan = plan.model_copy(update={"restorable": is_restorable(staging, plan)})
-        pins = settled(pins, plan)
-        _check_size(staging, plan)
-        reviewed = manifests(staging, plan)
-        card = operation.review_card(request, world, plan)
-        return Planned(
-            pins=_text(PINS.dump_python(pins, mode="json")),
-            plan=_text(plan.model_dump(mode="json")),
-            card=_text(card.model_dump(mode="json")),
-            manifest=_text(MANIFESTS.dump_python(reviewed, mode="json")),
-            digest=card_digest(proposal, operation, request, pins, plan, card, reviewed),
-            objects=encode(staging.staged()),
-            kinds=plan.kinds,
-            refs=tuple(move.ref for move in plan.effects),
-            paths=tuple(sorted({line.path for manifest in reviewed for line in manifest.lines})),
-        )
+        return _reviewed(proposal, operation, request, settled(pins, plan), plan, world, staging)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A stored proposal of which a part is wanted; texts are canonical JSON, `objects` what was staged for it."""
+
+    id: UUID
+    pins: str
+    plan: str
+    card: str
+    objects: bytes
+
+
+def parts_of(store: Store, operation: Operation[Any], plan: Plan, card: ReviewCard) -> tuple[Part, ...]:
+    """What can be chosen of a proposal; nothing where it is only approved whole."""
+    return divide(store, plan, renames_of(card)) if operation.divisible and is_one_commit(plan) else ()
+
+
+def plan_part(
+    repository: Path,
+    operation: Operation[Any],
+    request: Any,
+    proposal: UUID,
+    whole: Whole,
+    keep: Collection[str],
+    deadline: float,
+) -> Planned:
+    """Plan a part of what another proposal planned: from what was staged then, on the same pins, by the same author at
+    the same time. Nothing of the request is planned anew.
+
+    Args:
+        repository: its folder.
+        operation: the other proposal's.
+        request: likewise.
+        proposal: the id of the part.
+        whole: the other proposal.
+        keep: what was chosen; see `contract.parts.choose`.
+        deadline: when to give up, in `time.monotonic()` seconds.
+
+    Raises:
+        Refusal: BASE_MOVED where a pin no longer holds; NOT_DIVISIBLE; CHOOSE_SOME; INVALID_ARGUMENT.
+        OutOfTime: the deadline passed.
+    """
+    plan, card, pins = load_plan(whole.plan), load_card(whole.card), load_pins(whole.pins)
+    if broken := broken_pin(BareRepository(repository), pins):
+        pin, now = broken
+        raise Refusal(Code.BASE_MOVED, "The branch has moved since this was proposed.", ref=pin.fact.name, head=now)
+    nothing = Refusal(Code.NOT_DIVISIBLE, "There is nothing to choose in this proposal.")
+    if not is_one_commit(plan):
+        raise nothing
+    with Staging(repository, plan.commits[0].author, deadline, decode(whole.objects)) as staging:
+        parts = parts_of(staging, operation, plan, card)
+        if not parts:
+            raise nothing
+        world = World({pin.fact: pin.seen for pin in pins}, staging)
+        chosen = choose(staging, plan, parts, keep)
+        section = part_section(str(whole.id), parts, keep)
+        return _reviewed(proposal, operation, request, pins, chosen, world, staging, section)
+
+
+def _reviewed(
+    proposal: UUID,
+    operation: Operation[Any],
+    request: Any,
+    pins: tuple[Pin, ...],
+    plan: Plan,
+    world: World,
+    staging: Staging,
+    *sections: Section,
+) -> Planned:
+    """What an owner decides on: a plan with its card, its manifest, what is staged for it, and the digest of all."""
+    _check_size(staging, plan)
+    reviewed = manifests(staging, plan)
+    card = operation.review_card(request, world, plan)
+    card = card.model_copy(update={"sections": (*sections, *card.sections)})
+    return Planned(
+        pins=_text(PINS.dump_python(pins, mode="json")),
+        plan=_text(plan.model_dump(mode="json")),
+        card=_text(card.model_dump(mode="json")),
+        manifest=_text(MANIFESTS.dump_python(reviewed, mode="json")),
+        digest=card_digest(proposal, operation, request, pins, plan, card, reviewed),
+        objects=encode(staging.staged()),
+        kinds=plan.kinds,
+        refs=tuple(move.ref for move in plan.effects),
+        paths=tuple(sorted({line.path for manifest in reviewed for line in manifest.lines})),
+    )
 
 
 def settled(pins: Sequence[Pin], plan: Plan) -> tuple[Pin, ...]:

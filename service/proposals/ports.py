@@ -34,7 +34,7 @@ Kind = Literal["execute", "expire", "maintain", "drop"]
 class Stored:
     """A proposal as it is stored; texts are canonical JSON. `expired` is by the database's clock.
 
-    Of `connection` and `person` one is set: who proposed it.
+    Of `connection` and `person` one is set: who proposed it. `parent` is the proposal of which it is a part.
     """
 
     id: UUID
@@ -49,6 +49,7 @@ class Stored:
     manifest: str
     outcome: str | None
     expired: bool
+    parent: UUID | None = None
 
     @property
     def proposer(self) -> Proposer:
@@ -188,7 +189,12 @@ class Tx(Protocol):
         """Whose rows these are."""
 
     async def find(self, proposal_id: UUID, *, lock: bool = False) -> Stored | None:
-        """A proposal; `lock` keeps every other change of it waiting until this transaction ends."""
+        """A proposal; `lock` keeps every other change of it waiting until this transaction ends. Before a part, what it
+        is a part of is locked, always.
+        """
+
+    async def parts(self, proposal_id: UUID) -> Sequence[UUID]:
+        """The waiting parts of a proposal that this transaction has locked, in the order of their ids."""
 
     async def approved(self, proposal_id: UUID) -> Approved | None:
         """An approved proposal, locked; None when it is in any other state."""

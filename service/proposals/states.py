@@ -26,7 +26,8 @@ class LostRace(Exception):
 
 
 async def move(tx: Tx, actor: Actor, what: Change) -> None:
-    """Make one move, with its ledger entry, and wake who waits for the end.
+    """Make one move, with its ledger entry, and wake who waits for the end. With a proposal that waits no longer, none
+    of its parts does.
 
     Raises:
         LostRace: no row was in the source state, or not as `what.when` wants it.
@@ -37,6 +38,9 @@ async def move(tx: Tx, actor: Actor, what: Change) -> None:
     if not await tx.change(what):
         raise LostRace(what.source)
     tx.append(actor, f"proposal.{what.target}", str(what.proposal), was=what.source, outcome=what.outcome or {})
+    if what.source == "pending":
+        for part in await tx.parts(what.proposal):
+            await move(tx, actor, Change(part, "pending", "cancelled", {"code": "whole_ended"}))
 
 
 def read_outcome(text: str | None) -> dict[str, Any]:

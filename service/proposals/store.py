@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from uuid import UUID, uuid5
 
 from sqlalchemy import ARRAY, ColumnElement, Row, Select, Text, bindparam, delete, func, select, true, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import array, insert
 from sqlalchemy.sql import Executable
 
 from service.contract.data import Oid
@@ -67,6 +67,7 @@ _STORED = (
     proposal.c.manifest,
     proposal.c.outcome,
     (proposal.c.expires_at <= func.clock_timestamp()).label("expired"),
+    proposal.c.parent,
 )
 _WHEN: dict[str, ColumnElement[bool]] = {
     "always": true(),
@@ -77,10 +78,22 @@ _WHEN: dict[str, ColumnElement[bool]] = {
 
 # Built once: to put a statement together costs more than to run it.
 _WHICH = proposal.c.id == bindparam("which")
+_WHOLE = proposal.alias()
+_FAMILY = array(
+    [bindparam("which"), select(_WHOLE.c.parent).where(_WHOLE.c.id == bindparam("which")).scalar_subquery()]
+)
 _FIND = {
     False: select(*_STORED).where(_WHICH),
-    True: select(*_STORED).where(_WHICH).with_for_update(key_share=True),
+    True: select(*_STORED)
+    .where(proposal.c.id == func.any(_FAMILY))
+    .order_by(proposal.c.parent.nulls_first())  # PostgreSQL locks rows in the order in which it gives them
+    .with_for_update(key_share=True),
 }
+_PARTS = (
+    select(proposal.c.id)
+    .where(proposal.c.parent == bindparam("which"), proposal.c.state == "pending")
+    .order_by(proposal.c.id)
+)
 _APPROVED = (
     select(*_STORED, staging.c.objects, decision.c.committer, decision.c.person, decision.c.signature)
     .join(staging, (staging.c.tenant == proposal.c.tenant) & (staging.c.proposal == proposal.c.id))
@@ -167,8 +180,11 @@ class ProposalTx:
         return self.bound.tenant
 
     async def find(self, proposal_id: UUID, *, lock: bool = False) -> Stored | None:
-        row = await self._one(_FIND[lock], proposal_id)
-        return None if row is None else Stored(*tuple(row))
+        rows = await self.bound.execute(_FIND[lock], {"which": proposal_id})
+        return next((Stored(*tuple(row)) for row in rows if row.id == proposal_id), None)
+
+    async def parts(self, proposal_id: UUID) -> Sequence[UUID]:
+        return list((await self.bound.execute(_PARTS, {"which": proposal_id})).scalars())
 
     async def approved(self, proposal_id: UUID) -> Approved | None:
         row = await self._one(_APPROVED, proposal_id)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, func, literal, select
+from sqlalchemy import ColumnElement, Row, func, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
 from service.grants.policy import Wanted
@@ -94,7 +94,8 @@ async def _earlier(tx: Bound, what: Submission) -> UUID | None:
 
 async def _check_room(tx: Bound, what: Submission, standing: Standing) -> None:
     limit = standing.pending_most
-    waiting = await tx.scalar(select(func.count()).where(what.mine(proposal), proposal.c.state == "pending"))
+    asked = (what.mine(proposal), proposal.c.state == "pending", proposal.c.parent.is_(None))
+    waiting = await tx.scalar(select(func.count()).where(*asked))  # what an owner chose is no room of the proposer's
     if waiting >= limit:
         message = f"{waiting} proposals of the same proposer wait; {limit} is the most."
         raise Refusal(Code.TOO_MANY_PENDING, message, limit=limit, value=waiting)
@@ -113,16 +114,37 @@ async def _store(
     standing.check(Wanted(planned.kinds, planned.refs, planned.paths))
     await _check_room(tx, what, standing)
     lifetime = timedelta(seconds=standing.proposal_seconds)
+    expires_at = await store_proposal(tx, what, proposal_id, planned, func.clock_timestamp() + lifetime)
+    await tx.execute(
+        insert(work_queue).values(
+            kind="expire", tenant=tx.tenant, subject=proposal_id, repository=repository_id, due=expires_at
+        )
+    )
+    await _tell(tx, proposal_id, expires_at, lifetime)
+    append(tx, actor, "proposal.pending", str(proposal_id), operation=what.operation.kind, card_digest=planned.digest)
+    return proposal_id, False
+
+
+async def store_proposal(
+    tx: Bound,
+    what: Submission,
+    proposal_id: UUID,
+    planned: Planned,
+    expires_at: ColumnElement[datetime],
+    parent: UUID | None = None,
+) -> datetime:
+    """Insert a proposal with what was staged for it; gives when it expires. `parent`: the one that it is a part of."""
     stored = await tx.execute(
         insert(proposal)
         .values(
             tenant=tx.tenant,
             id=proposal_id,
-            repository=repository_id,
+            repository=UUID(what.request.repository_id),
             connection=what.proposer.connection,
             person=what.proposer.person,
             group_id=what.group_id,
             undoes=what.undoes,
+            parent=parent,
             key=what.key,
             body_hash=what.body_hash,
             kind=what.operation.kind,
@@ -134,20 +156,13 @@ async def _store(
             manifest=planned.manifest,
             digest=planned.digest,
             **searchable(planned),
-            expires_at=func.clock_timestamp() + lifetime,
+            expires_at=expires_at,
         )
         .returning(proposal.c.expires_at)
     )
-    expires_at = stored.scalar_one()
     await tx.execute(insert(staging).values(tenant=tx.tenant, proposal=proposal_id, objects=planned.objects))
-    await tx.execute(
-        insert(work_queue).values(
-            kind="expire", tenant=tx.tenant, subject=proposal_id, repository=repository_id, due=expires_at
-        )
-    )
-    await _tell(tx, proposal_id, expires_at, lifetime)
-    append(tx, actor, "proposal.pending", str(proposal_id), operation=what.operation.kind, card_digest=planned.digest)
-    return proposal_id, False
+    found: datetime = stored.scalar_one()
+    return found
 
 
 async def _tell(tx: Bound, proposal_id: UUID, expires_at: datetime, lifetime: timedelta) -> None:

@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from service.contract.answers import State
+from service.contract.operation import SERVERS_KEYS
 from service.kit.database import directory_table, tenant_table, within
 
 NOW = text("clock_timestamp()")
@@ -38,6 +39,7 @@ proposal = tenant_table(
     Column("person", Uuid, ForeignKey("person.id"), nullable=True),
     Column("group_id", Text, nullable=True),
     Column("undoes", Uuid, nullable=True),  # the proposal whose execution it takes back
+    Column("parent", Uuid, nullable=True),  # the proposal of which an owner chose this part
     Column("key", Text, nullable=False),
     Column("body_hash", Text, nullable=False),
     Column("kind", Text, nullable=False),
@@ -62,12 +64,22 @@ proposal = tenant_table(
     UniqueConstraint("tenant", "connection", "key"),
     UniqueConstraint("tenant", "person", "key"),
     Index("proposal_group_idx", "tenant", "connection", "group_id", postgresql_where=text("group_id IS NOT NULL")),
+    CheckConstraint(f"parent IS NULL OR key LIKE '{SERVERS_KEYS}%'", "part"),
+    Index(
+        "proposal_part_idx",
+        "tenant",
+        "parent",
+        "body_hash",
+        unique=True,
+        postgresql_where=text(f"parent IS NOT NULL AND state IN ({_LIVE_LIST})"),
+    ),
     Index("proposal_undoes_idx", "tenant", "undoes", unique=True, postgresql_where=text(f"state IN ({_LIVE_LIST})")),
     Index(None, "tenant", "repository", "created_at"),
     Index("proposal_pending_idx", "tenant", "connection", postgresql_where=text("state = 'pending'")),
     Index("proposal_waiting_idx", "tenant", "created_at", "id", postgresql_where=text("state = 'pending'")),
     Index("proposal_ended_idx", "tenant", "state", "ended_at", "id", postgresql_where=text("state <> 'pending'")),
     within("proposal", "undoes"),
+    within("proposal", "parent"),
     within("repository", "repository"),
     within("connection", "connection"),
 )

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from service.contract.answers import State
 from service.contract.data import Oid
+from service.contract.parts import Hunk
 from service.contract.plan import Note, ReviewCard
 from service.kit.actor import Actor
 from service.kit.errors import Refusal
@@ -170,6 +171,8 @@ class PinView:
         holds: what was pinned is still true.
         ahead: commits on the ref since `seen`, where that is known.
         overlaps: whether what they changed is among the paths of this proposal; None where it was not asked.
+        came: of a ref that moved on, the newest of those commits, ten at most: ids and subjects.
+        touched: which of the paths of this proposal they changed, twenty at most.
     """
 
     ref: str
@@ -178,6 +181,8 @@ class PinView:
     holds: bool
     ahead: int | None = None
     overlaps: bool | None = None
+    came: tuple[tuple[Oid, str], ...] = ()
+    touched: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -199,12 +204,14 @@ class Outcome:
         head: of a stale one, where the ref is instead.
         code: why it failed, as an error code; "" otherwise.
         message: the same as that error's sentence.
+        part: the part of it that was approved.
     """
 
     commit: Oid | None = None
     head: Oid | None = None
     code: str = ""
     message: str = ""
+    part: UUID | None = None
 
 
 @dataclass(frozen=True)
@@ -245,6 +252,9 @@ class CardView:
         wanted_again: what the agent was told when it was; None where it was not.
         signs: this person's approvals are signed with a passkey: it is asked for, and nothing less approves.
         signature_wanted: the repository takes only such approvals.
+        part_of: the proposal of which an owner chose this part.
+        parts: the parts of it that wait.
+        divisible: a part of it can be chosen.
     """
 
     id: UUID
@@ -277,6 +287,9 @@ class CardView:
     wanted_again: str | None = None
     signs: bool = False
     signature_wanted: bool = False
+    part_of: UUID | None = None
+    parts: tuple[UUID, ...] = ()
+    divisible: bool = False
 
 
 @dataclass(frozen=True)
@@ -296,6 +309,35 @@ class OneFile:
     of: int
     file: FileView
     unsent: int
+
+
+@dataclass(frozen=True)
+class PartView:
+    """What can be chosen of a proposal.
+
+    Attributes:
+        id: by which it is chosen.
+        files: one, or several that only stand together.
+        hunks: the groups of lines of the one file that can be chosen by themselves; none where it is taken whole.
+    """
+
+    id: str
+    files: tuple[FileView, ...]
+    hunks: tuple[Hunk, ...] = ()
+
+
+@dataclass(frozen=True)
+class PartsView:
+    """A proposal as it is divided."""
+
+    id: UUID
+    tenant: UUID
+    project: str
+    repository: str
+    branch: str
+    headline: Note
+    parts: tuple[PartView, ...]
+    waiting: int
 
 
 @dataclass(frozen=True)
@@ -477,6 +519,23 @@ class Cards(Protocol):
         """
 
 
+class Parts(Protocol):
+    """Parts of waiting proposals, for who may decide there."""
+
+    async def read(self, who: Decider, proposal_id: UUID) -> PartsView:
+        """What can be chosen. Raises PROPOSAL_ENDED; NOT_DIVISIBLE; FORBIDDEN."""
+
+    async def choose(self, who: Decider, proposal_id: UUID, keep: Collection[str]) -> UUID:
+        """Make a proposal of what was chosen, or find the one that waits with the same; gives that.
+
+        Raises:
+            Refusal: as `read`; CHOOSE_SOME; BASE_MOVED; what keeps it from being proposed.
+        """
+
+    async def withdraw(self, who: Decider, proposal_id: UUID) -> UUID:
+        """Withdraw a part; gives what it is a part of. Raises NOT_A_PART; PROPOSAL_ENDED; FORBIDDEN."""
+
+
 class Connections(Protocol):
     """The agents' connections."""
 
@@ -511,6 +570,7 @@ class Desk:
 
     inbox: Inbox
     cards: Cards
+    parts: Parts
     connections: Connections
     repositories: Repositories
     ledger: Ledger

@@ -3,31 +3,19 @@
 Lines end at LF only, as in Git; a lone CR is part of its line.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import pygit2
 from pygit2.enums import DiffOption
 
 from service.contract.data import LineCount
+from service.contract.lines import Span
 from service.contract.risk import is_binary, line_ends_changed
 
 RowKind = Literal[" ", "+", "-"]
 _KINDS: dict[str, RowKind] = {" ": " ", "+": "+", "-": "-"}
-_LINE = re.compile(rb"[^\n]*\n|[^\n]+")
-
-
-class Span(NamedTuple):
-    """Lines that differ: where in the old content and how many are gone, where in the new and how many have come. Where
-    there are none, the line is the one before which they would stand. Lines count from 1.
-    """
-
-    old: int
-    gone: int
-    new: int
-    come: int
 
 
 @dataclass(frozen=True)
@@ -133,11 +121,6 @@ def diff_spans(old: bytes, new: bytes) -> tuple[Span, ...]:
         )
         for one in hunks
     )
-
-
-def lines_of(content: bytes) -> list[bytes]:
-    """The lines of a text, each with its end."""
-    return _LINE.findall(content)
 
 
 def _open_ended(content: bytes | None) -> bool:

@@ -11,10 +11,11 @@ from typing import Final, Protocol
 
 from service.contract.changes import GITLINK, SYMLINK
 from service.contract.data import NULL, Commit, Entry, Oid
+from service.contract.lines import Span, lines_of
 from service.contract.plan import Conflict, Region
 from service.contract.risk import is_binary
 from service.contract.world import Merged, Replay
-from service.repositories.diff import Span, diff_spans, lines_of
+from service.repositories.diff import diff_spans
 from service.repositories.git import GitFailed
 
 _EMPTY_TREE: Final = Oid("4b825dc642cb6eb9a060e54bf8d69288fbee4904")

@@ -9,13 +9,14 @@ from types import TracebackType
 from typing import Self
 
 from service.contract.data import NULL, Change, Commit, Draft, Entry, LineCount, Oid
+from service.contract.lines import Span
 from service.contract.lookup import TYPE_BITS
 from service.contract.plan import Line, NewCommit, NewTag
 from service.contract.risk import is_binary
 from service.contract.world import Applied, Merged, OutOfTime, Replay, Store
 from service.kit.errors import Code, Refusal
 from service.repositories.applying import apply
-from service.repositories.diff import line_stats
+from service.repositories.diff import diff_spans, line_stats
 from service.repositories.merging import merge, replay
 from service.repositories.objects import NUMBERS, Staged, build_commit, check_identity, staged
 from service.repositories.reading import GITLINK, TREE, BadObject, Kind, Names, Objects, Record, entry_of
@@ -173,6 +174,11 @@ class Staging(Objects, Store):
         if old == new:
             return LineCount(added=0, removed=0)
         return line_stats(*(self.blob(oid) if oid else None for oid in (old, new)))
+
+    def spans(self, old: Oid, new: Oid) -> tuple[Span, ...] | None:
+        """Where the lines of two blobs differ, from top to bottom; None when either is binary."""
+        contents = self.blob(old), self.blob(new)
+        return None if any(map(is_binary, contents)) else diff_spans(*contents)
 
     def text_size(self, entry: Entry) -> int:
         """The size in bytes of what stands there, if it is text; 0 for anything that is not shown as lines."""

@@ -9,11 +9,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import Annotated, Any, Protocol, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from service.contract.answers import ProposalAnswer
 from service.contract.data import Json
-from service.contract.operation import Composed, Operation, Toolset
+from service.contract.operation import SERVERS_KEYS, Composed, Operation, Toolset
 from service.contract.ports import Answer, Ports, Scope, Tool
 from service.kit.errors import Code, Refusal
 from service.tools import propose, read
@@ -31,6 +31,13 @@ class BadTool(Exception):
     """A tool cannot be offered: a mistake in its file, found at start."""
 
 
+def _own_key(key: str) -> str:
+    if key.casefold().startswith(SERVERS_KEYS):
+        message = f"Keys that begin with {SERVERS_KEYS} are the service's own."
+        raise Refusal(Code.INVALID_ARGUMENT, message, field=KEY, rule="prefix")
+    return key
+
+
 class Keyed(BaseModel):
     """What every propose tool takes besides its own arguments."""
 
@@ -45,6 +52,7 @@ class Keyed(BaseModel):
             description="A name you choose for this request, 8 to 128 printable ASCII characters. Sent again with the "
             "same arguments it gives the same proposal; with other arguments it is refused.",
         ),
+        AfterValidator(_own_key),
     ]
 
 

@@ -40,6 +40,7 @@ PAGES = {
     "ledger": "/ledger?before=215",
     "notifications": "/settings/notifications",
     "missing": "/proposals/nothing",
+    "parts": f"/proposals/{_id('everyday')}/parts",
     **{name: f"/asking/{name}" for name in views.ASKING},
     **{f"card-{name}": f"/proposals/{_id(name)}" for name in CARDS},
 }

@@ -482,6 +482,7 @@ async def test_the_api_gives_a_card_that_can_be_decided_on(opened: Opened) -> No
         "head": None,
         "reason": None,
         "message": None,
+        "approved_part": None,
     }
     assert card["headline"]["says"] == "Change 2 files on main; one becomes executable"
     assert card["files"][1]["new"]["mode"] == "100755"

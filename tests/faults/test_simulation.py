@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from service.contract.data import NULL
-from service.proposals import execute
+from service.proposals import decide, execute
 from service.writer.reconcile import Fate
 from tests.faults.simulation import database, disk
 from tests.faults.simulation.play import STORM, Play
@@ -39,7 +39,8 @@ def test_no_promise_is_broken_by_any_seed() -> None:
         again = f"python -m tests.faults.simulation {seed} {EACH}"
         assert not played.broken, f"seed {seed}: {played.broken}; to see it again: {again}"
         ends += played.ends
-    assert {"executed", "stale", "failed", "declined", "cancelled", "expired", "pushed", "killed"} <= ends.keys(), ends
+    wanted = {"executed", "stale", "failed", "declined", "cancelled", "expired", "pushed", "killed", "parts", "partly"}
+    assert wanted <= ends.keys(), ends
 
 
 def test_a_seed_plays_the_same_again() -> None:
@@ -131,6 +132,21 @@ def _states_are_not_guarded(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(database.PlayedTx, "change", unguarded)
 
 
+def _parts_outlive_the_whole(patch: pytest.MonkeyPatch) -> None:
+    async def none(self: database.PlayedTx, _proposal: Any) -> tuple[()]:
+        self.statement()
+        return ()
+
+    patch.setattr(database.PlayedTx, "parts", none)
+
+
+def _the_rest_is_not_declined(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(*_: Any) -> None:
+        return None
+
+    patch.setattr(decide, "decline_rest", nothing)
+
+
 MUTANTS: tuple[Sabotage, ...] = (
     _refs_before_the_marker,
     _nothing_is_ever_found,
@@ -142,6 +158,8 @@ MUTANTS: tuple[Sabotage, ...] = (
     _nobody_holds_the_lease,
     _journals_are_recorded_and_not_finished,
     _states_are_not_guarded,
+    _parts_outlive_the_whole,
+    _the_rest_is_not_declined,
 )
 
 

@@ -143,7 +143,7 @@ class Scenes:
     def scene(self, operation: Operation[Any], example: Example[Any]) -> Scene:
         key = (operation.kind, example.name)
         if key not in self._scenes:
-            path = self._copy(self._empty)
+            path = self.copy(self._empty)
             names = make_history(path, example.commits, example.refs)
             refs = {ref: names[name] for ref, name in example.refs.items()}
             self._scenes[key] = Scene(path, names, example, refs, contents(path))
@@ -163,20 +163,21 @@ class Scenes:
         key = (id(operation), example.name)
         if key not in self._landed:
             case = self.case(operation, example)
-            path = self._copy(case.scene.path)
+            path = self.copy(case.scene.path)
             self._landed[key] = Landed(path, case, execute(path, case.planned, PROPOSAL))
         return self._landed[key]
 
     def undone(self, landed: Landed, operations: dict[str, Operation[Any]], wish: Wish) -> Path:
         """Execute a wish on a copy of where something landed."""
-        path = self._copy(landed.path)
+        path = self.copy(landed.path)
         assert wish.kind in operations
         operation = operations[wish.kind]
         planned = plan(path, operation, read(operation, wish.arguments), UNDOING)
         execute(path, planned, UNDOING)
         return path
 
-    def _copy(self, path: Path) -> Path:
+    def copy(self, path: Path) -> Path:
+        """A repository of its own with the same in it."""
         self._count += 1
         return Path(shutil.copytree(path, self.folder / f"{self._count}.git"))
 

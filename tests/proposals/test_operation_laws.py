@@ -6,8 +6,11 @@ can make it, and some law must break.
 
 import json
 import re
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -18,12 +21,22 @@ from service.contract.changes import GITLINK, change_counts
 from service.contract.data import NULL, Json
 from service.contract.names import OWN_TRAILERS, quote_path
 from service.contract.operation import Example, Operation
+from service.contract.parts import Part
 from service.contract.plan import MoveRef, Note, Pin
 from service.contract.refs import BRANCHES, short_name
 from service.contract.world import NotPinned
 from service.kit.canonical import sha256
 from service.kit.errors import Code, Refusal
-from service.proposals.planning import card_digest, load_card, load_pins, load_plan
+from service.proposals.planning import (
+    Planned,
+    Whole,
+    card_digest,
+    load_card,
+    load_pins,
+    load_plan,
+    parts_of,
+    plan_part,
+)
 from service.repositories.refs import RefMoved
 from service.tools.propose.propose_plan import KIND, PlanSteps
 from service.writer.intent import kept_ref, made_ref, marker_ref
@@ -32,13 +45,17 @@ from tests.proposals.mistakes import MISTAKES, Mistake, SaysWhatIsKept
 from tests.proposals.scenes import (
     AUTHOR,
     COMMITTER,
+    PLAN_SECONDS,
     PROPOSAL,
+    UNDOING,
     Case,
+    Files,
     Landed,
     Recorded,
     Scenes,
     coming,
     contents,
+    execute,
     files_of,
     leaving,
     plan,
@@ -148,7 +165,10 @@ def test_planning_twice_gives_the_same_bytes_and_writes_nothing(scenes: Scenes, 
 def test_the_card_shows_every_path_that_changes_and_what_becomes_of_it(
     scenes: Scenes, operation: Op, example: Ex
 ) -> None:
-    case = scenes.case(operation, example)
+    check_shown(scenes.case(operation, example))
+
+
+def check_shown(case: Case) -> None:
     moved = {move.ref for move in case.plan.effects}
     manifests = [one for one in case.manifests if one.of in moved and one.lines]
     shown = {one for note in notes(case) for one in said_of_files(note)}
@@ -305,6 +325,77 @@ class OneStep:
 
     def read(self, *_sent: object) -> tuple[Any, Any]:
         return self.operation, self.request
+
+
+@pytest.mark.parametrize(("operation", "example"), [case for case in LANDING if case[0].divisible], ids=ids)
+def test_every_part_and_what_is_left_by_it_land_with_exactly_the_content_that_was_chosen(
+    scenes: Scenes, operation: Op, example: Ex
+) -> None:
+    case = scenes.case(operation, example)
+    parts = parts_of(case.store(), operation, case.plan, case.card)
+    [move] = case.plan.effects
+    before, after = (
+        files_of_or_none(path, move.ref) for path in (case.scene.path, scenes.landed(operation, example).path)
+    )
+    names = [one for part in parts for one in part.ids]
+    touched = {path for part in parts for path in part_paths(part)}
+    assert not parts or touched == {path for path in before | after if before.get(path) != after.get(path)}
+    for part in parts:
+        for name in part.ids:
+            chosen, left = (landed_part(scenes, case, keep) for keep in ([name], [one for one in names if one != name]))
+            for path in part_paths(part):
+                check_divided(before.get(path), after.get(path), chosen.get(path), left.get(path), whole=not part.hunks)
+            for path in (before | after).keys() - part_paths(part):
+                assert (chosen.get(path), left.get(path)) == (before.get(path), after.get(path))
+
+
+def landed_part(scenes: Scenes, case: Case, keep: list[str]) -> Files:
+    """What a part of an example leaves on its branch; its card shows every path of it."""
+    planned = plan_example_part(case, keep)
+    assert plan_example_part(case, keep) == planned
+    part = replace(case, planned=planned)
+    check_shown(part)
+    assert (part.pins, part.plan.commits[0].author) == (case.pins, case.plan.commits[0].author)
+    path = scenes.copy(case.scene.path)
+    execute(path, planned, PROPOSAL)
+    assert git(path, "fsck", "--strict", "--no-dangling") == b""
+    return files_of(path, case.plan.effects[0].ref)
+
+
+def plan_example_part(case: Case, keep: list[str]) -> Planned:
+    whole = Whole(UNDOING, case.planned.pins, case.planned.plan, case.planned.card, case.planned.objects)
+    until = time.monotonic() + PLAN_SECONDS
+    return plan_part(case.scene.path, case.operation, case.request, PROPOSAL, whole, keep, until)
+
+
+def check_divided(before: Any, after: Any, chosen: Any, left: Any, *, whole: bool) -> None:
+    """Of what is taken whole one side has all and the other nothing; of lines each has its own, and none is lost."""
+    if whole:
+        assert (chosen, left) == (after, before)
+        return
+    assert before[0] == after[0] == chosen[0] == left[0]
+    assert chosen[1] not in {before[1], after[1]}
+    assert Counter(texts(chosen) + texts(left)) == Counter(texts(before) + texts(after))
+
+
+def texts(file: tuple[int, str]) -> list[str]:
+    return file[1].splitlines(keepends=True)
+
+
+def files_of_or_none(path: Path, ref: str) -> Files:
+    return files_of(path, ref) if ref in refs_of(path) else {}
+
+
+def part_paths(part: Part) -> set[str]:
+    """The paths that change with a part."""
+    found = {path for file in part.files for path in (file.path, file.old_path) if path is not None}
+    return {path.decode("utf-8", "surrogateescape") for path in found}
+
+
+@pytest.mark.parametrize("operation", [one for one in OPERATIONS.values() if one.divisible], ids=ids)
+def test_every_divisible_operation_has_an_example_that_is_divided(scenes: Scenes, operation: Op) -> None:
+    cases = (scenes.case(operation, one) for one in operation.examples() if not one.blocked)
+    assert any(parts_of(case.store(), operation, case.plan, case.card) for case in cases)
 
 
 LAWS: tuple[Law, ...] = (

@@ -3,12 +3,13 @@
 from typing import Final
 
 from service.edge import asset
-from service.edge.desk import api, live, notices, routes, signing
+from service.edge.desk import api, live, notices, parts, routes, signing
 
 ENDPOINTS: Final = (
     *routes.ENDPOINTS,
     *api.ENDPOINTS,
     *signing.ENDPOINTS,
+    *parts.ENDPOINTS,
     *live.ENDPOINTS,
     *notices.ENDPOINTS,
     *asset.ENDPOINTS,

@@ -144,10 +144,13 @@ class OutcomeAnswer(Answer):
     head: str | None = None
     reason: str | None = None
     message: str | None = None
+    approved_part: str | None = None
 
 
 class CardAnswer(Answer):
-    """Everything a decision is about."""
+    """Everything a decision is about. `part_of`: the proposal of which this is a part; `parts`: its own that wait;
+    `divisible`: whether a part of it can be chosen.
+    """
 
     proposal_id: str
     tenant: str
@@ -172,6 +175,9 @@ class CardAnswer(Answer):
     may_undo: bool
     may_ask_again: bool
     wanted_again: str | None
+    part_of: str | None
+    parts: list[str]
+    divisible: bool
     decision: DecisionAnswer | None
     outcome: OutcomeAnswer | None
 

@@ -166,7 +166,11 @@ def _result(result: DecisionResult) -> DecidedAnswer:
 
 def _outcome(outcome: Outcome) -> OutcomeAnswer:
     return OutcomeAnswer(
-        commit=outcome.commit, head=outcome.head, reason=outcome.code or None, message=outcome.message or None
+        commit=outcome.commit,
+        head=outcome.head,
+        reason=outcome.code or None,
+        message=outcome.message or None,
+        approved_part=str(outcome.part) if outcome.part else None,
     )
 
 
@@ -215,6 +219,9 @@ def _card(view: CardView) -> CardAnswer:
         may_undo=view.may_undo,
         may_ask_again=view.may_ask_again,
         wanted_again=view.wanted_again,
+        part_of=str(view.part_of) if view.part_of else None,
+        parts=[str(part) for part in view.parts],
+        divisible=view.divisible and view.may_decide,
         decision=view.decision and _decision(view.decision),
         outcome=view.outcome and _outcome(view.outcome),
     )

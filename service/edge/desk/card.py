@@ -6,6 +6,7 @@ Every sentence comes from codes; everything that an agent or a repository wrote 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 from markupsafe import Markup
 
@@ -21,6 +22,8 @@ from service.edge.desk.pieces import counted
 from service.edge.desk.sentences import (
     ENDINGS,
     OWNER_WORDS,
+    PART_OF,
+    PARTS_WAIT,
     SECTIONS,
     WORDS,
     html,
@@ -91,6 +94,8 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
         "files": files,
         "sent": view.sent,
         "form": _open(view),
+        "part_of": view.part_of is not None,
+        "divisible": view.divisible,
         "note": attempt.sent.note if attempt and attempt.sent else "",
         "note_most": NOTE_MOST,
         "decision": _decision(view),
@@ -178,6 +183,8 @@ def _says(view: CardView, attempt: Attempt | None) -> Iterator[Say]:
         text = f"{attempt.refusal.message} {for_people(attempt.refusal)}"
         prove = attempt.refusal.code is Code.PROOF_NEEDED
         yield Say("lost", "Nothing was decided.", text, alert=True, prove=prove)
+    if view.part_of:
+        yield Say("plain", *PART_OF, facts=(_proposal_link("Proposal", view.part_of, view),))
     if view.state in ENDINGS:
         yield _ending(view)
     elif view.expires_at <= view.now:
@@ -187,6 +194,9 @@ def _says(view: CardView, attempt: Attempt | None) -> Iterator[Say]:
         if view.hindrance and not attempt:
             text = f"{view.hindrance.message} {for_people(view.hindrance)}"
             yield Say("mind", "This cannot be approved now.", text)
+        if view.parts:
+            facts = tuple(_proposal_link("Part", one, view) for one in view.parts)
+            yield Say("plain", *PARTS_WAIT, facts=facts)
         if not view.may_decide:
             yield Say("plain", "You may read this.", "An owner or maintainer of the project decides it.")
 
@@ -198,15 +208,33 @@ def _hides(hidden: int) -> Iterator[Say]:
 
 
 def _ending(view: CardView) -> Say:
-    asked = view.decision is not None and view.decision.verdict == "changes"
-    lead, text = ENDINGS["changes" if asked else view.state]
+    lead, text = ENDINGS[_end(view)]
+    part = view.outcome.part if view.outcome else None
     return Say(
         _COLOURS.get(view.state, "plain"),
         lead,
         text,
-        tuple(_outcome(view.outcome or Outcome(), failed=view.state == "failed")),
+        (
+            *_outcome(view.outcome or Outcome(), failed=view.state == "failed"),
+            *(fact for pin in view.pins if view.state == "stale" and not pin.holds for fact in _came(pin)),
+            *((_proposal_link("Part", part, view),) if part else ()),
+        ),
         again=view.state in _AT_WORK,
     )
+
+
+def _end(view: CardView) -> str:
+    """Which ending it is, where a state has several."""
+    if view.decision is not None and view.decision.verdict == "changes":
+        return "changes"
+    if view.outcome is not None and view.outcome.part is not None:
+        return "partly"
+    return "part_withdrawn" if view.part_of and view.state == "cancelled" else view.state
+
+
+def _proposal_link(word: str, proposal: UUID, view: CardView) -> Markup:
+    link = Markup('{} <a href="/proposals/{}?tenant={}"><code>{}</code></a>')
+    return link.format(word, proposal, view.tenant, str(proposal)[:_SHORT])
 
 
 def _outcome(outcome: Outcome, *, failed: bool) -> Iterator[Markup]:
@@ -226,7 +254,19 @@ def _moved(pin: PinView) -> Say:
         return Say("mind", "The branch is gone.", text)
     by = f" by {counted(pin.ahead, 'commit')}" if pin.ahead else ""
     where = {True: "What they changed overlaps with this. ", False: "Nothing in them overlaps with this. ", None: ""}
-    return Say("mind", f"The branch has moved{by} since this was proposed.", where[pin.overlaps] + text)
+    return Say("mind", f"The branch has moved{by} since this was proposed.", where[pin.overlaps] + text, _came(pin))
+
+
+def _came(pin: PinView) -> tuple[Markup, ...]:
+    """What moved a branch: its newest commits, and the paths that this changes too."""
+    commits = [Markup("{} <bdi>{}</bdi>").format(_oid(oid), Visible().line(subject)) for oid, subject in pin.came]
+    more = (pin.ahead or 0) - len(commits)
+    if more > 0 and commits:
+        commits.append(Markup("and {} before").format(counted(more, "commit")))
+    if pin.touched:
+        paths = Markup(", ").join(Markup("<code>{}</code>").format(Visible().path(path)) for path in pin.touched)
+        commits.append(Markup("Changed there as well: {}").format(paths))
+    return tuple(commits)
 
 
 # What the agent wrote, and what was computed -------------------------------------------------------------------------
@@ -306,6 +346,8 @@ def _undecided(view: CardView) -> Markup:
     if view.state == "pending" and view.expires_at > view.now:
         place = Visible().line(view.project)
         return Markup("An owner or maintainer of <bdi>{}</bdi> decides this. You may read it.").format(place)
+    if _end(view) == "partly":
+        return Markup("A part of it was approved, and the rest declined with that.")
     return Markup("Nobody decided this while it could be decided.")
 
 

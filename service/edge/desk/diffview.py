@@ -36,7 +36,7 @@ _SIGN: Final = {"+": "+", "-": "\N{MINUS SIGN}", " ": ""}
 _MARK: Final = Markup("<mark>{}</mark>")
 _COLOUR: Final = Markup('<span class="t-{}">{}</span>')
 _LONG: Final = Markup('{size} bytes in one line; <a href="#{place}">go to the first change in it</a>')
-_END_NAMES: Final = {b"\r\n": "CR LF", b"\n": "LF"}
+FILE_ENDS: Final = {b"\r\n": "CR LF", b"\n": "LF"}
 _OPEN_ENDED: Final = "no newline at the end of the file"
 
 
@@ -228,7 +228,7 @@ class _Rows:
         if len(row.text) > LONG and spans:
             text = text.replace("<mark>", Markup('<mark id="{}">').format(self._place(row)), 1)
         if row.end in self._ends:
-            text += line_end(_END_NAMES[row.end])
+            text += line_end(FILE_ENDS[row.end])
         return _ROW.format(kind=_KIND[row.kind], old=row.old or "", new=row.new or "", sign=_SIGN[row.kind], text=text)
 
     def _signpost(self, row: Row, spans: Sequence[Span]) -> Iterator[Markup]:

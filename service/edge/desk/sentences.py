@@ -16,6 +16,7 @@ from service.edge.desk import operations
 from service.edge.desk.pieces import Lead, Maker, Mono, Params, Pieces, Quoted, at_text, counted, mode_text, number
 from service.edge.desk.visible import Visible
 
+LINES_SHOWN: Final = 20
 Chapter = Literal["headline", "note", "warning", "brief"]
 
 
@@ -123,6 +124,17 @@ def _file_renamed(at: str, params: Params) -> Pieces:
 
 def _mode_changed(at: str, params: Params) -> Pieces:
     return ("Change the mode of ", Mono(at_text(at)), *_mode_move(params), *_where(params))
+
+
+def _left_out(at: str, params: Params) -> Pieces:
+    """A path, or of a file that is taken in part, where the groups of lines are that are not."""
+    if "hunks" not in params:
+        return ("Left out: ", Mono(at_text(at)))
+    first = [int(one[0]) for one in params["hunks"]]
+    shown = ", ".join(f"{line:,}" for line in first[:LINES_SHOWN])
+    more = f" and {len(first) - LINES_SHOWN:,} more" if len(first) > LINES_SHOWN else ""
+    places = f" {counted(len(first), 'change')}, at {'line' if len(first) == 1 else 'lines'} {shown}{more}"
+    return ("Left out of ", Mono(at_text(at)), f":{places}")
 
 
 # Warnings ------------------------------------------------------------------------------------------------------------
@@ -248,6 +260,8 @@ _CHAPTERS: Final[Mapping[Chapter, Mapping[str, Maker]]] = {
         "file_deleted": _file("Delete"),
         "file_renamed": _file_renamed,
         "mode_changed": _mode_changed,
+        "part_of": lambda at, _params: ("Part of proposal ", Mono(at)),
+        "left_out": _left_out,
         **operations.NOTES,
         "step": _step,
     },
@@ -279,7 +293,7 @@ _CHAPTERS: Final[Mapping[Chapter, Mapping[str, Maker]]] = {
     },
 }
 
-SECTIONS: Final[Mapping[str, str]] = {"files": "Files", **operations.SECTIONS}
+SECTIONS: Final[Mapping[str, str]] = {"files": "Files", "part": "A part of another proposal", **operations.SECTIONS}
 """What a section of the card is called; an unknown one by its code."""
 
 OWNER_WORDS: Final[Mapping[str, str]] = {"reason": "The owner says", "message": "The commit message"}
@@ -301,6 +315,13 @@ STATES: Final[Mapping[str, str]] = {
 }
 """A state in a list."""
 
+PART_OF: Final = (
+    "Part of another proposal.",
+    "You chose it there; what was left out is listed below. Approving this declines the rest.",
+)
+PARTS_WAIT: Final = ("A part of this waits too.", "Whichever is approved first ends the other.")
+"""What the cards of a part and of the whole say of each other: a few words, then what it means."""
+
 ENDINGS: Final[Mapping[str, tuple[str, str]]] = {
     "approved": ("The writer is at work.", "You approved this. Look again in a moment to see how it ended."),
     "executing": ("The writer is at work.", "You approved this. Look again in a moment to see how it ended."),
@@ -309,6 +330,8 @@ ENDINGS: Final[Mapping[str, tuple[str, str]]] = {
     "failed": ("Failed.", "It was approved, but could not be executed. Nothing was changed."),
     "declined": ("Declined.", "Nothing was changed, and nothing will be."),
     "changes": ("Sent back for changes.", "Nothing was changed. The agent reads your note and may propose again."),
+    "partly": ("Approved in part.", "A part of it was approved. The rest was declined: nothing of that will change."),
+    "part_withdrawn": ("Withdrawn.", "An owner took this part back, or the whole ended first. Nothing was changed."),
     "cancelled": ("Withdrawn.", "The agent took this back before it was decided. Nothing was changed."),
     "expired": ("Expired.", "Nobody decided in time. Nothing was changed. The agent may propose it again."),
 }

@@ -3,14 +3,16 @@
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, cast
 from uuid import UUID
 
 from sqlalchemy import Row, select
 
-from service.contract.data import NULL, Oid
-from service.contract.names import unquote_path
+from service.contract.data import NULL
+from service.contract.operation import Operation
+from service.contract.parts import renames_of
 from service.contract.plan import NewCommit, NewTag, Pin, Plan, ReviewCard
 from service.contract.refs import short_name
 from service.contract.showing import label, shown_changes
@@ -23,13 +25,14 @@ from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.proposals.again import TOO_LATE, AskAgain
 from service.proposals.decide import Decide, Decided, wanted
-from service.proposals.desk.reach import LINE, LINES_MOST, count_shown, memberships, now_of, role_in
+from service.proposals.desk.reach import LINE, LINES_MOST, card_row, count_shown, now_of, role_in
 from service.proposals.others import overlap, touched
-from service.proposals.planning import holds, load_card, load_manifests, load_pins, load_plan, read_fact
+from service.proposals.planning import holds, load_card, load_manifests, load_pins, load_plan, parts_of, read_fact
 from service.proposals.ports import Answer, Prepared
 from service.proposals.reading import record_sent, sent_places
 from service.proposals.signing import Signing
 from service.proposals.states import read_outcome
+from service.proposals.store import ProposalTx
 from service.proposals.tables import decision, proposal, staging
 from service.proposals.undo import Undo
 from service.proposals.view import (
@@ -49,8 +52,11 @@ from service.repositories.objects import decode
 from service.repositories.placement import Storage
 from service.repositories.reading import Objects
 from service.repositories.staging import Staging
-from service.repositories.tables import repository
 from service.writer.provenance import Trailers
+
+CAME_MOST: Final = 10
+TOUCHED_MOST: Final = 20
+SUBJECT_MOST: Final = 200
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class OwnerCards:
     async def read(self, actor: Actor, proposal_id: UUID) -> CardView:
         """Everything on one proposal."""
         async with self.database.bound(actor.tenant) as tx:
-            row = await _card_row(tx, actor, proposal_id)
+            row = await card_row(tx, actor, proposal_id)
             place = await self.storage.place(tx, row.repository)
             objects = await tx.scalar(select(staging.c.objects).where(staging.c.proposal == proposal_id))
             said = await _decision(tx, proposal_id)
@@ -76,11 +82,14 @@ class OwnerCards:
                     LINE.where(
                         proposal.c.repository == row.repository,
                         proposal.c.state == "pending",
-                        proposal.c.id != proposal_id,
+                        proposal.c.id.not_in([proposal_id, row.parent or proposal_id]),
+                        proposal.c.parent.is_distinct_from(proposal_id),
                     ).limit(LINES_MOST)
                 )
             ).all()
             role = await role_in(tx, actor, row.repository)
+            parts = await ProposalTx(tx, self.storage).parts(proposal_id)
+            told = await _told_again(tx, row)
             waiting = (await count_shown(tx, actor))["waiting"]
             now = await now_of(tx)
             hindrance = await _hindrance(tx, row)
@@ -88,12 +97,23 @@ class OwnerCards:
             sent = await sent_places(tx, proposal_id, actor.session, row.digest)
             signs = await has_signing_passkey(tx, actor.id)
         card = await asyncio.to_thread(_card, actor, row, place.path, objects, said, others, role, waiting, now)
-        return replace(card, hindrance=hindrance, may_undo=may_undo, sent=sent, signs=signs)
+        divides = partial(_is_divisible, row, place.path, objects, self.undoing.operations[row.kind])
+        divisible = row.state == "pending" and row.parent is None and await asyncio.to_thread(divides)
+        return replace(
+            card,
+            hindrance=hindrance,
+            may_undo=may_undo,
+            sent=sent,
+            signs=signs,
+            parts=tuple(parts),
+            divisible=divisible,
+            wanted_again=told,
+        )
 
     async def file(self, actor: Actor, proposal_id: UUID, place: int) -> OneFile:
         """One file of it, whole."""
         async with self.database.bound(actor.tenant) as tx:
-            row = await _card_row(tx, actor, proposal_id)
+            row = await card_row(tx, actor, proposal_id)
             at = await self.storage.place(tx, row.repository)
             objects = await tx.scalar(select(staging.c.objects).where(staging.c.proposal == proposal_id))
             sent = await sent_places(tx, proposal_id, actor.session, row.digest)
@@ -135,26 +155,18 @@ class OwnerCards:
     async def ask_again(self, who: Decider, proposal_id: UUID, note: str) -> None:
         """See `proposals/again`."""
         async with self.database.bound(who.actor.tenant) as tx:
-            await _card_row(tx, who.actor, proposal_id)
+            await card_row(tx, who.actor, proposal_id)
         await self.asking_again(who, proposal_id, note)
 
     async def undo(self, who: Decider, proposal_id: UUID) -> UUID:
         """See `proposals/undo`."""
         async with self.database.bound(who.actor.tenant) as tx:
-            await _card_row(tx, who.actor, proposal_id)
+            await card_row(tx, who.actor, proposal_id)
         return await self.undoing(who, proposal_id)
 
 
 def _result(done: Decided) -> DecisionResult:
     return DecisionResult(done.proposal_id, done.state, done.replayed, _outcome(done.outcome) or Outcome())
-
-
-async def _card_row(tx: Bound, actor: Actor, proposal_id: UUID) -> Row[Any]:
-    mine = repository.c.project.in_(memberships(actor))
-    row = (await tx.execute(LINE.where(proposal.c.id == proposal_id, mine))).one_or_none()
-    if row is None:
-        raise Refusal(Code.NOT_FOUND, "There is no such proposal.")
-    return row
 
 
 async def _hindrance(tx: Bound, row: Row[Any]) -> Refusal | None:
@@ -228,9 +240,22 @@ def _card(
         refs=tuple(effect.ref for effect in plan.effects),
         by_owner=row.person is not None,
         may_ask_again=role in DECIDERS and row.state in TOO_LATE and row.connection is not None,
-        wanted_again=row.wanted_again,
         signature_wanted=row.signed_approvals,
+        part_of=row.parent,
     )
+
+
+async def _told_again(tx: Bound, row: Row[Any]) -> str | None:
+    """What its agent was told when it was wanted again; of a part, on the proposal that the agent made."""
+    if row.parent is None or row.wanted_again is not None:
+        return cast("str | None", row.wanted_again)
+    return cast("str | None", await tx.scalar(select(proposal.c.wanted_again).where(proposal.c.id == row.parent)))
+
+
+def _is_divisible(row: Row[Any], path: Path, objects: bytes, operation: Operation[Any]) -> bool:
+    plan = load_plan(row.plan)
+    store = BareRepository(path).store(plan, decode(objects))
+    return bool(parts_of(store, operation, plan, load_card(row.card)))
 
 
 def _files(row: Row[Any], path: Path, objects: bytes) -> tuple[FileView, ...]:
@@ -247,24 +272,27 @@ def _pin_view(path: Path, pin: Pin, mine: Collection[bytes]) -> PinView:
     if NULL not in (pin.seen, current):
         ahead = Objects(path).ahead(current, pin.seen)
     kept = holds(git, pin, current)
-    overlaps = None if kept or ahead is None else _overlaps(path, pin, current, mine)
-    return PinView(pin.fact.name, pin.seen, current, kept, ahead, overlaps)
+    view = PinView(pin.fact.name, pin.seen, current, kept, ahead)
+    return view if kept or ahead is None else _moved_on(path, view, mine)
 
 
-def _overlaps(path: Path, pin: Pin, current: Oid, mine: Collection[bytes]) -> bool:
-    """Whether the commits by which a branch has moved on changed one of these paths."""
+def _moved_on(path: Path, pin: PinView, mine: Collection[bytes]) -> PinView:
+    """The same with the commits by which a branch has moved on, and which of these paths they changed."""
     store = BareRepository(path).store(Plan(kinds=(), build=(), effects=()), ())
-    return any(change.path in mine for change in store.changes(tree_of(store, pin.seen), tree_of(store, current)))
+    changes = store.changes(tree_of(store, pin.seen), tree_of(store, pin.current))
+    touched = tuple(change.path for change in changes if change.path in mine)
+    newest, _ = store.log(pin.current, pin.seen, CAME_MOST)
+    came = tuple((oid, _subject(store.commit(oid).message)) for oid in newest)
+    return replace(pin, overlaps=bool(touched), came=came, touched=touched[:TOUCHED_MOST])
+
+
+def _subject(message: bytes) -> str:
+    return message.lstrip(b"\n").partition(b"\n")[0].decode("utf-8", "replace")[:SUBJECT_MOST]
 
 
 def _file_views(store: Staging, plan: Plan, card: ReviewCard) -> Iterable[FileView]:
     """Every path of everything that is brought, whole; a rename that the card names is one view."""
-    renames = {
-        unquote_path(note.at, "at"): unquote_path(note.params["old_path"], "old_path")
-        for section in card.sections
-        for note in section.notes
-        if "old_path" in note.params
-    }
+    renames = renames_of(card)
     shown = shown_changes(store, plan)
     for one in shown:
         differences = store.changes(tree_of(store, one.old), tree_of(store, one.new))
@@ -327,5 +355,9 @@ def _outcome(found: dict[str, Any]) -> Outcome | None:
     if not found:
         return None
     return Outcome(
-        commit=found.get("commit"), head=found.get("head"), code=found.get("code", ""), message=found.get("message", "")
+        commit=found.get("commit"),
+        head=found.get("head"),
+        code=found.get("code", ""),
+        message=found.get("message", ""),
+        part=UUID(found["proposal_id"]) if "proposal_id" in found else None,
     )

@@ -4,11 +4,12 @@ from datetime import timedelta
 from typing import Any, Final, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, func, literal, or_, select
+from sqlalchemy import ColumnElement, Row, Select, and_, func, literal, or_, select
 
 from service.grants.tables import connection, membership, oauth_client, person, project
 from service.kit.actor import Actor
 from service.kit.database import Bound
+from service.kit.errors import Code, Refusal
 from service.proposals.tables import proposal
 from service.proposals.view import (
     COUNT_MOST,
@@ -41,6 +42,15 @@ LINE = (
 def memberships(actor: Actor) -> Select[Any]:
     """The projects that a person is in."""
     return select(membership.c.project).where(membership.c.person == actor.id, membership.c.state == "live")
+
+
+async def card_row(tx: Bound, actor: Actor, proposal_id: UUID) -> Row[Any]:
+    """A proposal that a person may see, with what a line says of it. Raises NOT_FOUND."""
+    mine = repository.c.project.in_(memberships(actor))
+    row = (await tx.execute(LINE.where(proposal.c.id == proposal_id, mine))).one_or_none()
+    if row is None:
+        raise Refusal(Code.NOT_FOUND, "There is no such proposal.")
+    return row
 
 
 async def role_in(tx: Bound, actor: Actor, repository_id: UUID) -> str | None:

@@ -54,6 +54,7 @@ class CreateBranch:
     kind = "propose_branch"
     version = 1
     toolset: ClassVar[Toolset] = "core"
+    divisible = False
     title = "Propose a new branch"
     description = (
         "Proposes a new branch that starts at a branch, a tag or a commit. Nothing changes until an owner approves. "

@@ -93,6 +93,7 @@ class DeleteBranches:
     kind = "propose_branch_delete"
     version = 1
     toolset: ClassVar[Toolset] = "git"
+    divisible = False
     title = "Propose to delete merged branches"
     description = (
         "Proposes to delete 1 to 100 branches whose commits are all on another branch. Those that are not merged into "

@@ -27,6 +27,7 @@ class PickCommits:
     kind = "propose_cherry_pick"
     version = 1
     toolset: ClassVar[Toolset] = "git"
+    divisible = False
     title = "Propose to cherry-pick commits"
     description = (
         "Proposes to repeat 1 to 20 commits on a branch, in the order given (the oldest first), each with its own "

@@ -138,6 +138,7 @@ class EditOperation:
     kind = "propose_edit"
     version = 1
     toolset: ClassVar[Toolset] = "core"
+    divisible = True
     title = "Propose text edits"
     description = (
         "Proposes one commit on a branch that replaces exact pieces of text in files: 1 to 50 edits, each with the "
@@ -243,6 +244,7 @@ def _entry(draft: _Draft, path: bytes) -> Entry:
 
 
 _BASE = {"README.md": "# Orchard\n", "app.py": "a = 1\nb = 1\n", "run.sh": "#!/bin/sh\n", "win.txt": "x\r\ny\r\n"}
+_POEM = {"poem.txt": "one\ntwo\r\nthree\nfour\nfive"}
 _COMMITS = {"base": Made(files=_BASE, modes={"run.sh": EXECUTABLE})}
 _LINKED = {"base": Made(files={"link": "app.py"}, modes={"link": SYMLINK})}
 _REFS = {"refs/heads/main": "base"}
@@ -280,6 +282,19 @@ EXAMPLES: tuple[Example[EditFiles], ...] = (
             }
         },
         modes=_RUN,
+    ),
+    Example(
+        name="two places of one file that ends without a newline",
+        commits={"base": Made(files=_POEM)},
+        refs=_REFS,
+        arguments={
+            **_WORDS,
+            "edits": [
+                {"path": "poem.txt", "search": "one\n", "replace": "uno\nand more\n"},
+                {"path": "poem.txt", "search": "five", "replace": "cinco"},
+            ],
+        },
+        after={"refs/heads/main": {"poem.txt": "uno\nand more\ntwo\r\nthree\nfour\ncinco"}},
     ),
     Example(
         name="a text that hides something",

@@ -177,6 +177,7 @@ class ImportFiles:
     kind = "propose_file_import"
     version = 1
     toolset: ClassVar[Toolset] = "core"
+    divisible = True
     title = "Propose file changes"
     description = (
         "Proposes one commit on a branch that creates, updates, deletes or renames 1 to 20 files (100,000 characters "

@@ -79,6 +79,7 @@ class MergeBranches:
     kind = "propose_merge"
     version = 1
     toolset: ClassVar[Toolset] = "core"
+    divisible = False
     title = "Propose a merge"
     description = (
         "Proposes to merge a branch, a tag or a commit into a branch: with a merge commit, squashed, or as a "

@@ -105,6 +105,7 @@ class ApplyPatch:
     kind = "propose_patch"
     version = 1
     toolset: ClassVar[Toolset] = "core"
+    divisible = True
     title = "Propose a patch"
     description = (
         "Proposes one commit on a branch that applies a unified diff or one git format-patch mail (200,000 characters) "

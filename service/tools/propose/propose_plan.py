@@ -164,6 +164,7 @@ class PlanSteps:
         "changes until an owner approves. A step that cannot be done is named by its number, from 1, and its field."
     )
     toolset: ClassVar[Toolset] = "core"
+    divisible = False
     request = PlanRequest
 
     _others: Steps

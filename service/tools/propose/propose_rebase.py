@@ -57,6 +57,7 @@ class RebaseBranch:
     kind = "propose_rebase"
     version = 1
     toolset: ClassVar[Toolset] = "git"
+    divisible = False
     title = "Propose a rebase"
     description = (
         "Proposes to repeat the commits that a branch has beyond another one on top of that, or elsewhere (onto), as "

@@ -53,6 +53,7 @@ class ResetBranch:
     kind = "propose_reset"
     version = 1
     toolset: ClassVar[Toolset] = "git"
+    divisible = False
     title = "Propose to move a branch"
     description = (
         "Proposes to move a branch to another commit: back to an older one, forward, or to one elsewhere. Commits that "

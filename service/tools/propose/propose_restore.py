@@ -110,6 +110,7 @@ class RestoreRefs:
     kind = "propose_restore"
     version = 1
     toolset: ClassVar[Toolset] = "git"
+    divisible = False
     title = "Propose to bring refs back"
     description = (
         "Proposes to bring 1 to 100 branches and tags back to what they were before an execution that its restore "

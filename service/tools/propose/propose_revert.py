@@ -47,6 +47,7 @@ class RevertCommits:
     kind = "propose_revert"
     version = 1
     toolset: ClassVar[Toolset] = "core"
+    divisible = False
     title = "Propose to revert commits"
     description = (
         "Proposes to undo 1 to 20 commits on a branch, in the order given (the newest first), by one new commit for "

@@ -73,6 +73,7 @@ class MoveSubmodule:
     kind = "propose_submodule_pointer"
     version = 1
     toolset: ClassVar[Toolset] = "git"
+    divisible = False
     title = "Propose a submodule's commit"
     description = (
         "Proposes one commit on a branch that records another commit for a submodule that is there. Submodules are "

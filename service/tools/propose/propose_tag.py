@@ -74,6 +74,7 @@ class CreateTag:
     kind = "propose_tag"
     version = 1
     toolset: ClassVar[Toolset] = "git"
+    divisible = False
     title = "Propose a new tag"
     description = (
         "Proposes an annotated tag of a commit. Nothing changes until an owner approves, who becomes its tagger. "

@@ -91,6 +91,7 @@ class Server:
     rows: dict[Key, Any] = field(default_factory=dict)
     queued: dict[Key, Queued] = field(default_factory=dict)  # of the rows, those of the queue
     undecided: set[UUID] = field(default_factory=set)  # the proposals that are not at their end
+    parts: dict[UUID, list[UUID]] = field(default_factory=dict)  # of which proposals there are parts, and which
     ledger: list[Entry] = field(default_factory=list)
     locks: dict[Key, dict["PlayedTx", str]] = field(default_factory=dict)
     open: list["PlayedTx"] = field(default_factory=list)
@@ -136,6 +137,8 @@ class Server:
         if key[0] == "proposal":
             change = self.undecided.discard if row.stored.state in FINAL else self.undecided.add
             change(key[1])
+            if row.stored.parent and key[1] not in (known := self.parts.setdefault(row.stored.parent, [])):
+                known.append(key[1])
 
     def due(self) -> bool:
         """Whether there is work."""
@@ -252,11 +255,20 @@ class PlayedTx:
 
     async def find(self, proposal_id: UUID, *, lock: bool = False) -> Stored | None:
         if lock:
+            self.statement()
+            row = self.get("proposal", proposal_id)
+            if row is not None and row.stored.parent is not None:
+                self.hold("proposal", row.stored.parent)
             self.hold("proposal", proposal_id)
         else:
             self.statement()
         row = self.get("proposal", proposal_id)
         return None if row is None else self._stored(row)
+
+    async def parts(self, proposal_id: UUID) -> Sequence[UUID]:
+        self.statement()
+        found = sorted(self.server.parts.get(proposal_id, ()))
+        return [one for one in found if self.get("proposal", one).stored.state == "pending"]
 
     def _stored(self, row: Row) -> Stored:
         return replace(row.stored, expired=row.expires_at <= self.server.clock())

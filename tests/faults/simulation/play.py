@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from service.contract.data import NULL, Draft, Oid
-from service.contract.plan import Manifest, MoveRef, NewCommit, Note, Pin, Plan, RefAt, ReviewCard
+from service.contract.plan import Manifest, MoveRef, NewCommit, Note, Pin, Plan, RefAt, ReviewCard, Section
 from service.kit.actor import Actor, system
 from service.kit.canonical import canonical
 from service.kit.errors import Code, Refusal
@@ -46,6 +46,8 @@ AUTHOR = b"Claude (conn-0) <conn-0@localhost> 1700000000 +0000"
 STORM = Chances(refused=0.003, killed=0.004, power=0.0004, lost_answer=0.01, unreachable=0.004, clock=0.0003)
 CALM = Chances()
 WIDTH = 10
+PARTS = 0.3
+"""Of how many proposals an owner chooses parts."""
 TRIES_MOST = 60
 LEGAL = {
     "pending": {"approved", "declined", "cancelled", "expired", "stale"},
@@ -207,9 +209,15 @@ class Play:
             self.schedule.wait_for(lambda: self.callers < WIDTH, 60)
             proposal = self._propose(self.started)
             self.started += 1
-            for act in self.chance.choices(self._acts(), weights=(8, 2, 1, 1), k=self.chance.choice((1, 1, 2, 3))):
-                self.callers += 1
-                self.schedule.start(self.outside, partial(self._call, act, proposal))
+            self._asked(proposal, (8, 2, 1, 1))
+            if self.chance.random() < PARTS:
+                for number in range(self.chance.choice((1, 1, 2))):
+                    self._asked(self._choose(proposal, number), (8, 1, 0, 1))
+
+    def _asked(self, proposal: UUID, weights: Sequence[int]) -> None:
+        for act in self.chance.choices(self._acts(), weights=weights, k=self.chance.choice((1, 1, 2, 3))):
+            self.callers += 1
+            self.schedule.start(self.outside, partial(self._call, act, proposal))
 
     def _acts(self) -> tuple[Callable[[UUID], object], ...]:
         return (partial(self._decide, "approve"), partial(self._decide, "decline"), self._cancel, self._wait)
@@ -242,6 +250,29 @@ class Play:
         self.server.store_row(("queue", "expire", proposal), Queued(repository, expires))
         return proposal
 
+    def _choose(self, proposal: UUID, number: int) -> UUID:
+        """A part of a proposal that waits, as an owner chooses one; that it is chosen right is proved elsewhere."""
+        whole = self.server.rows["proposal", proposal]
+        part = uuid5(proposal, str(number))
+        disk = self._disk(whole.stored)
+        move = _plan(whole.stored).effects[0]
+        plan, objects = self._commit(disk, move.ref, move.old, 1_000_000 + 10 * self.started + number)
+        played = PlayedStore(disk, {one.oid: one for one in objects}, {one.id: one for one in plan.build})
+        section = Section(code="part", notes=(Note(code="left_out", at="f9"),))
+        card = ReviewCard(headline=Note(code="played"), agent_words={"reason": "r"}, sections=(section,), warnings=())
+        stored = replace(
+            whole.stored,
+            id=part,
+            parent=proposal,
+            digest=sha256(part.bytes).hexdigest(),
+            plan=_text(plan.model_dump(mode="json")),
+            card=_text(card.model_dump(mode="json")),
+            manifest=_text(MANIFESTS.dump_python(manifests(played, plan), mode="json")),  # type: ignore[arg-type]
+        )
+        self.server.store_row(("proposal", part), Row(stored, whole.expires_at, encode(objects)))
+        self.ends["parts"] += 1
+        return part
+
     def _plan(self, disk: Disk, ref: str, number: int) -> tuple[Plan, tuple[Staged, ...]]:
         head = disk.refs[ref]
         shape = self.chance.random()
@@ -253,6 +284,14 @@ class Play:
         if shape < 0.2 and made:
             gone = MoveRef(ref=made[0], old=disk.refs[made[0]], new=NULL)
             return Plan(kinds=("delete",), build=(), effects=(gone,), restorable=True), ()
+        plan, objects = self._commit(disk, ref, head, number)
+        if shape > 0.8:
+            [new], [move] = plan.commits, plan.effects
+            made_too = MoveRef(ref=f"refs/heads/made-{number}", old=NULL, new=new.id)
+            plan = plan.model_copy(update={"effects": (move, made_too), "restorable": True})
+        return plan, objects
+
+    def _commit(self, disk: Disk, ref: str, head: Oid, number: int) -> tuple[Plan, tuple[Staged, ...]]:
         blob = staged("blob", b"%d\n" % number)
         entries = {b"f%d" % (number % 5): blob.oid, b"f9": self._blob_of(disk, head)}
         tree = staged(
@@ -260,10 +299,7 @@ class Play:
         )
         draft = Draft(Oid(sha256(b"%d" % number).hexdigest()[:40]))
         new = NewCommit(id=draft, parents=(head,), tree=tree.oid, author=AUTHOR, message=b"Change")
-        effects = [MoveRef(ref=ref, old=head, new=draft)]
-        if shape > 0.8:
-            effects.append(MoveRef(ref=f"refs/heads/made-{number}", old=NULL, new=draft))
-        return Plan(kinds=("import",), build=(new,), effects=tuple(effects), restorable=shape > 0.8), (blob, tree)
+        return Plan(kinds=("import",), build=(new,), effects=(MoveRef(ref=ref, old=head, new=draft),)), (blob, tree)
 
     def _tree_of(self, disk: Disk, commit: Oid) -> Oid:
         return parse_commit(commit, disk.objects[commit].content).tree
@@ -422,12 +458,29 @@ class Play:
         said = [one for one in tx.entries if one.subject == str(after.id) and one.kind == f"proposal.{after.state}"]
         if len(said) != 1:
             self.schedule.violated(f"{name}: {len(said)} entries in the ledger")
+        self._check_family(tx, name, before, after)
         if after.state == "executing" and (refusal := self._hindrance(after)):
             self.schedule.violated(f"{name}: a right was gone before: {refusal}")
         if after.state == "executed":
             self._check_executed(name, after)
         if after.state in {"stale", "failed"} and self._disk(after).refs.get(marker_ref(after.id), NULL) != NULL:
             self.schedule.violated(f"{name}: its marker is there")
+
+    def _check_family(self, tx: Any, name: str, before: Stored, after: Stored) -> None:
+        """What waits no longer has no waiting part, and of a whole and its parts one is approved at most."""
+        if before.state != "pending":
+            return
+        states = {one: tx.get("proposal", one).stored.state for one in self.server.parts.get(after.id, ())}
+        if "pending" in states.values():
+            self.schedule.violated(f"{name}: its parts are {states}")
+        if after.state == "approved" and set(states.values()) - {"cancelled", "expired", "stale"}:
+            self.schedule.violated(f"{name}: approved, and its parts are {states}")
+        if after.state == "approved" and after.parent is not None:
+            whole = tx.get("proposal", after.parent).stored
+            told = (whole.state, read_outcome(whole.outcome).get("proposal_id"))
+            self.ends["partly"] += 1
+            if told != ("declined", str(after.id)):
+                self.schedule.violated(f"{name}: approved, and the whole is {told}")
 
     def _hindrance(self, stored: Stored) -> str:
         values = {what: self.server.rows["right", what] for what in (*RIGHTS, OWNER, GRANTER)}
