@@ -317,7 +317,7 @@ STATES: Final[Mapping[str, str]] = {
 
 PART_OF: Final = (
     "Part of another proposal.",
-    "You chose it there; what was left out is listed below. Approving this declines the rest.",
+    "It was chosen there; what was left out is listed below. Approving this declines the rest.",
 )
 PARTS_WAIT: Final = ("A part of this waits too.", "Whichever is approved first ends the other.")
 """What the cards of a part and of the whole say of each other: a few words, then what it means."""
