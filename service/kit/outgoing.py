@@ -10,7 +10,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -23,6 +23,10 @@ SECONDS_MOST: Final = 10.0
 CONNECT_SECONDS: Final = 4.0
 PORTS: Final = frozenset({443, 8443})
 """Where a public host is spoken to; an allowed one on any port."""
+_UNICAST: Final = ip_network("2000::/3")
+"""All that is given out of IPv6 (IANA, IPv6 Global Unicast Address Assignments)."""
+_NOT_OPEN: Final = (ip_network("3fff::/20"), ip_network("192.88.99.0/24"))
+"""Documentation (RFC 9637) and the relays of 6to4 (RFC 7526), which Python takes for open."""
 _CARRIERS: Final = tuple(map(IPv6Network, ("64:ff9b::/32", "2002::/16", "2001::/32")))
 """NAT64, 6to4 and Teredo: addresses that carry an IPv4 address."""
 
@@ -123,9 +127,11 @@ def is_public(address: str) -> bool:
         found = ip_address(address.partition("%")[0])
     except ValueError:
         return False
+    if any(found in network for network in _NOT_OPEN):
+        return False
     if isinstance(found, IPv4Address):
         return found.is_global and not found.is_multicast
-    return found.is_global and not found.is_multicast and not _carries(found)
+    return found in _UNICAST and found.is_global and not _carries(found)
 
 
 def _carries(address: IPv6Address) -> bool:

@@ -25,6 +25,7 @@ from service.publish.webhooks import Webhooks
 from service.publish.words import EVENTS, Event
 
 URL_MOST: Final = 2_000
+_LOCK_MASK: Final = 0x7FFF_FFFF_FFFF_FFFF
 WEBHOOKS_MOST: Final = 5
 BROWSERS_MOST: Final = 10
 SHOWN_MOST: Final = 30
@@ -191,7 +192,9 @@ class Notices:
         async with self.database.bound(actor.tenant) as tx:
             if not await _owns(tx, actor):
                 raise Refusal(Code.FORBIDDEN, "Only an owner of a project names webhooks.")
-            if await tx.scalar(select(func.count()).select_from(webhook)) >= WEBHOOKS_MOST:
+            await tx.execute(select(func.pg_advisory_xact_lock(actor.id.int & _LOCK_MASK)))  # so that the count holds
+            mine = select(func.count()).select_from(webhook).where(webhook.c.person == actor.id)
+            if await tx.scalar(mine) >= WEBHOOKS_MOST:
                 message = f"{WEBHOOKS_MOST} webhooks are the most; take one away first."
                 raise Refusal(Code.RATE_LIMITED, message, limit=WEBHOOKS_MOST)
             await tx.execute(insert(webhook).values(tenant=tx.tenant, id=which, person=actor.id, url=url))
@@ -228,10 +231,10 @@ async def _webhooks(tx: Bound, actor: Actor) -> tuple[ShownWebhook, ...]:
 
 
 async def _deliveries(tx: Bound, actor: Actor, *, owns: bool) -> tuple[ShownDelivery, ...]:
-    """His own, and for an owner those to the chats, which are nobody's."""
+    """His own, and for an owner those to the chats, which are nobody's; of what those tell he may not see all."""
     mine = or_(delivery.c.person == actor.id, delivery.c.person.is_(None)) if owns else delivery.c.person == actor.id
     chosen = select(delivery).where(mine).order_by(delivery.c.made_at.desc(), delivery.c.id).limit(SHOWN_MOST)
     return tuple(
-        ShownDelivery(row.event, row.channel, row.proposal, row.state, row.error, row.made_at)
+        ShownDelivery(row.event, row.channel, row.proposal if row.person else None, row.state, row.error, row.made_at)
         for row in await tx.execute(chosen)
     )
