@@ -3,7 +3,6 @@
 They are changed only in a session that showed a credential, or used a link, just now.
 """
 
-import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import wraps
@@ -37,7 +36,9 @@ _BROWSERS: Final = (
     ("Edg", "Edge"),
     ("OPR", "Opera"),
     ("Firefox", "Firefox"),
+    ("FxiOS", "Firefox"),
     ("Chrome", "Chrome"),
+    ("CriOS", "Chrome"),
     ("Safari", "Safari"),
 )
 _SYSTEMS: Final = (
@@ -228,7 +229,7 @@ async def end_other_sessions(call: Call) -> Response:
 
 def browser_words(agent: str) -> str:
     """Browser and system, roughly, of what a browser calls itself; nothing is taken over from it."""
-    browser = next((word for sign, word in _BROWSERS if re.search(rf"\b{sign}", agent)), "A browser")
+    browser = next((word for sign, word in _BROWSERS if sign in agent), "A browser")
     system = next((word for sign, word in _SYSTEMS if sign in agent), "")
     return f"{browser} on {system}" if system else browser
 
