@@ -92,7 +92,8 @@ class Up:
     async def _serve(self, place: Place, listening: Listening, urls: "dict[Role, str]") -> None:
         issuer = f"http://localhost:{listening.port}"
         kept = self._children(place, listening, urls, issuer)
-        self.progress.say(f"Starting {' and '.join(one.name for one in kept)}")
+        *names, last = (one.name for one in kept)
+        self.progress.say(f"Starting {', '.join(names)} and {last}")
         everything: list[Kept | KeptPostgres] = [*kept, self.postgres] if self.postgres else [*kept]
         keeping = [asyncio.create_task(one.run(self.stopping, self.progress.say)) for one in everything]
         try:

@@ -86,6 +86,7 @@ QUERIES = ("tenant=%00", "tenant=x", "tenant=" + "9" * 5_000, "show=nothing", "b
 async def test_no_query_makes_a_page_fail(web: Web, house: House, query: str) -> None:
     browser = await web.browser(house.owner)
     pages = {one.path for one in ENDPOINTS if one.method == "GET" and not one.path.startswith("/mcp")}
+    pages.remove("/events")  # its answer has no end; tests/edge/test_events.py asks it
     for path in sorted(pages):
         address = path.replace("{id}", str(house.tenant)).replace("{name}", "placet.css")
         answer = await web.http.get(f"{address}?{query}", headers=browser)

@@ -37,9 +37,9 @@ _STATES: Final = {
 class _Choices(Arguments):
     """The form of the choices, as a browser sends it."""
 
+    zone: str  # every form has one, so that a body which says nothing chooses nothing
     mail: Annotated[list[str], Field(default_factory=list, max_length=len(EVENTS))]
     push: Annotated[list[str], Field(default_factory=list, max_length=len(EVENTS))]
-    zone: str = "UTC"
     quiet_from: str = ""
     quiet_to: str = ""
     digest: str = ""
@@ -55,6 +55,10 @@ class _Subscription(Arguments):
 
     endpoint: Annotated[str, Field(max_length=2_000)]
     keys: _Keys
+
+
+class _Test(Arguments):
+    action: Literal["send"]
 
 
 class _NewWebhook(Arguments):
@@ -89,7 +93,7 @@ async def choose(call: Call) -> Response:
 async def send_test(call: Call) -> Response:
     """Have a test message sent."""
     actor = await asking.who(call)
-    await call.form()
+    await asking.form(call, _Test)
     await call.parts.notices.test(actor)
     return _back(actor)
 

@@ -124,10 +124,17 @@ class OwnerCards:
         return OneFile(proposal_id, row.tenant, row.digest, place, len(files), files[place - 1], unsent)
 
     async def sent(self, actor: Actor, proposal_id: UUID, digest: str, *, of: int, places: Collection[int]) -> None:
-        """What was sent, for the decision; a page of nobody's session counts for nothing."""
-        if actor.session is not None:
+        """What was sent, for the decision; a page of nobody's session counts for nothing, and neither does one that the
+        database has no room to note: reads go on.
+        """
+        if actor.session is None:
+            return
+        try:
             async with self.database.bound(actor.tenant) as tx:
                 await record_sent(tx, proposal_id, actor.session, digest, of=of, places=places)
+        except Refusal as refusal:
+            if refusal.code is not Code.STORAGE_FULL:
+                raise
 
     async def decide(self, who: Decider, proposal_id: UUID, said: Verdicts) -> DecisionResult:
         """See `proposals/decide`."""
@@ -141,6 +148,8 @@ class OwnerCards:
 
     async def finish(self, who: Decider, proposal_id: UUID, answer: Answer) -> DecisionResult:
         """See `proposals/signing`."""
+        async with self.database.bound(who.actor.tenant) as tx:
+            await _card_row(tx, who.actor, proposal_id)
         return _result(await self.signing.finish(who, proposal_id, answer))
 
     async def ask_again(self, who: Decider, proposal_id: UUID, note: str) -> None:
