@@ -149,7 +149,7 @@ class OwnerCards:
     async def finish(self, who: Decider, proposal_id: UUID, answer: Answer) -> DecisionResult:
         """See `proposals/signing`."""
         async with self.database.bound(who.actor.tenant) as tx:
-            await _card_row(tx, who.actor, proposal_id)
+            await card_row(tx, who.actor, proposal_id)
         return _result(await self.signing.finish(who, proposal_id, answer))
 
     async def ask_again(self, who: Decider, proposal_id: UUID, note: str) -> None:
