@@ -143,21 +143,20 @@ async def ask(web: Web, browser: dict[str, str], method: str, path: str, one: st
     if method == "GET":
         return await web.http.get(address, headers=browser)
     if path.startswith("/api/"):
-        return await web.http.post(address, headers=browser, json=BODIES.get(path, decision(shown)))
+        body = BODIES.get(path.rpartition("/")[2], decision(shown))
+        return await web.http.post(address, headers=browser, json=body)
     form = {**decision(shown), "action": "admit_agents" if "repositories" in path else "revoke"}
     keep = ("verdict", "card_digest", "note") if "proposals" in path else ("action",)
     return await web.http.post(address, headers=browser, data={name: form[name] for name in keep})
 
 
 BODIES: dict[str, Json] = {
-    "/api/v1/proposals/{id}/again": {"note": ""},
-    "/api/v1/proposals/{id}/parts": {"keep": ["1"]},
-    "/api/v1/proposals/{id}/signed-approval": {
-        "draft": "0" * 8 + "-0000-4000-8000-000000000000",
-        **dict.fromkeys(("credential", "authenticator_data", "client_data", "signature"), "AA"),
-    },
+    "again": {"note": ""},
+    "parts": {"keep": ["1"]},
+    "signed-approval": dict.fromkeys(("authenticator_data", "client_data", "credential", "signature"), "AAAA")
+    | {"draft": str(uuid4())},
 }
-"""Bodies of routes that take something else than a decision."""
+"""What a route takes that takes no decision, by the end of its path."""
 
 
 def decision(shown: Json) -> Json:
