@@ -11,7 +11,7 @@ from pydantic.json_schema import models_json_schema
 from service.contract.data import Json
 from service.contract.ports import Answer
 from service.edge import oauth
-from service.edge.desk import api, parts
+from service.edge.desk import api, parts, signing
 from service.edge.guard import COOKIE, Endpoint
 from service.tools.registry import catalogue_text, discover
 
@@ -46,7 +46,7 @@ class OAuthError(Answer):
 def documents() -> dict[str, str]:
     """File name to content of everything under openapi/."""
     session = {"type": "apiKey", "in": "cookie", "name": COOKIE}
-    routes = (*api.ENDPOINTS, *parts.API)
+    routes = (*api.ENDPOINTS, *parts.API, *signing.ENDPOINTS)
     owner = _description("Placet owner API", routes, ErrorAnswer, {"browser_session": session})
     authorization = _description("Placet authorization server", oauth.ENDPOINTS, OAuthError, {})
     return {
