@@ -59,7 +59,7 @@ def test_a_file_gives_its_tool() -> None:
         ("other", {"TOOL": tool()}, "another name"),
         ("look", {"TOOL": tool(title=None)}, "lacks title"),
         ("look", {"TOOL": tool(run=None)}, "lacks run"),
-        ("look", {"OPERATION": tool()}, "lacks examples, kind"),
+        ("look", {"OPERATION": tool()}, "lacks divisible, examples, kind"),
     ],
 )
 def test_a_file_that_gives_none_is_refused(file: str, content: dict[str, Any], said: str) -> None:
