@@ -90,7 +90,7 @@ class Standing:
     pending_most: int
     proposal_seconds: int
     sign_commits: bool
-    signed_approvals: bool = False
+    signed_approvals: bool
 
     def is_member(self, person: UUID) -> bool:
         """Whether the person is in the project now, in whatever role."""

@@ -73,6 +73,9 @@ def directory_table(name: str, *items: SchemaItem) -> Table:
     return Table(name, metadata, *items, info={"tenant": False})
 
 
+_BIGINT = 0x7FFF_FFFF_FFFF_FFFF
+
+
 @dataclass(frozen=True)
 class Directory:
     """A transaction that sees no tenant's rows."""
@@ -84,6 +87,10 @@ class Directory:
 
     async def scalar(self, statement: Executable, values: Any = None) -> Any:
         return await self.connection.scalar(statement, values)
+
+    async def alone(self, key: UUID) -> None:
+        """Wait until no other transaction holds this key, and hold it until the end: for what no row stands for."""
+        await self.connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key.int & _BIGINT})
 
     async def notify(self, channel: str, payload: str) -> None:
         """Wake who listens, when and if this transaction commits. Payloads are global: ids only."""

@@ -11,7 +11,7 @@ from uuid import UUID
 from service.contract.answers import State
 from service.contract.data import Json
 from service.contract.names import check_text
-from service.contract.plan import Manifest, Pin, Plan
+from service.contract.plan import Manifest, Note, Pin, Plan
 from service.grants.policy import Wanted
 from service.grants.standing import Standing
 from service.kit.actor import system
@@ -164,8 +164,9 @@ class Decide:
         if said.verdict in NO:
             return await _decline(tx, who, stored, standing, said)
         await _check_read(tx, who, stored)
-        _check_acknowledged(stored, said)
-        proof = await _check_proof(tx, who, stored)
+        warnings = load_card(stored.card).warnings
+        _check_acknowledged(warnings, said)
+        proof = await _check_proof(tx, who, warnings)
         standing.check(wanted(load_plan(stored.plan), load_manifests(stored.manifest)))
         return await then(tx, who, stored, standing, said, fixed_now(who, standing, proof))
 
@@ -237,8 +238,7 @@ async def _check_read(tx: Tx, who: Decider, stored: Stored) -> None:
         raise Refusal(Code.NOT_SHOWN, f"{files} not shown to you in full.", files=unsent)
 
 
-def _check_acknowledged(stored: Stored, said: Verdicts) -> None:
-    warnings = load_card(stored.card).warnings
+def _check_acknowledged(warnings: Sequence[Note], said: Verdicts) -> None:
     names = [note.name for note in warnings]
     missing = [name for name in names if name not in said.acknowledged]
     if missing:
@@ -248,9 +248,9 @@ def _check_acknowledged(stored: Stored, said: Verdicts) -> None:
         raise Refusal(Code.CONFIRMATION_OPEN, "What the card asks you to type is not there.", confirm=untyped)
 
 
-async def _check_proof(tx: Tx, who: Decider, stored: Stored) -> Shown:
+async def _check_proof(tx: Tx, who: Decider, warnings: Sequence[Note]) -> Shown:
     """What asks to be typed asks for a fresh proof as well, of who has anything to prove with."""
-    if not any("confirm" in note.params for note in load_card(stored.card).warnings):
+    if not any("confirm" in note.params for note in warnings):
         return "session"
     proof = await tx.proof(who.actor.id, who.actor.session)
     if proof.able and proof.by is None:

@@ -31,11 +31,10 @@ from service.repositories.lease import LeaseBusy
 from service.repositories.objects import Damaged, Staged, decode
 from service.repositories.placement import Place
 from service.repositories.refs import BrokenRef, LockHeld, RefConflict, RefMoved
-from service.writer.approval import OwnerSignature, canonical_decision, signable
+from service.writer.approval import OwnerSignature, signable
 from service.writer.intent import Intent, marker_ref, seal, tip_of
 from service.writer.keys import open_key
 from service.writer.ports import Lease, Repository
-from service.writer.provenance import Trailers, committer_email
 from service.writer.push import Journal, finish, read_journal
 from service.writer.reconcile import STRANGERS, Fate, reconcile
 from service.writer.signature import Sign
@@ -306,7 +305,7 @@ class Execute:
         if approved is None:  # it came to its end since it was claimed
             return True
         marker = job.git.read_ref(marker_ref(job.proposal))
-        sealed = _seal(job, approved, load_plan(approved.proposal.plan), None)
+        sealed = _seal(approved, load_plan(approved.proposal.plan), None)
         if marker == sealed.marker[1]:
             kept = all(job.git.read_ref(one.ref) == one.new for one in sealed.moves if one not in sealed.effects)
             if _speaks(job, marker, approved) or (kept and all(_went(job.git, one) for one in sealed.effects)):
@@ -331,7 +330,7 @@ class Execute:
             standing.check(wanted(plan, reviewed))
             standing.check_decider(approved.approver)
             standing.check_signed(approved.signature)
-            _check_signature(job, approved, plan)
+            _check_signature(approved, plan)
             by_owner = approved.signature is not None and tip_of(plan) is not None  # a commit has one signature
             asked = standing.sign_commits and not by_owner
             signer = open_key(tx.tenant, await tx.live_key(), self.sealer) if asked else None
@@ -346,7 +345,7 @@ class Execute:
         if broken:
             await self._close(tx, job, "approved", "stale", stale_outcome(*broken))
             return None
-        sealed = _seal(job, approved, plan, signer)
+        sealed = _seal(approved, plan, signer)
         await tx.store_intent(job.proposal, job.place.epoch, sealed, signer.id if signer else None)
         if signer is not None:
             key = {"signing_key": str(signer.id), "fingerprint": signer.fingerprint}
@@ -389,27 +388,22 @@ class Execute:
             tx.append(system(job.tenant), "writer.alarm", str(job.proposal), why=why)
 
 
-def _seal(job: _Job, approved: Approved, plan: Plan, sign: Sign | None) -> Intent:
+def _seal(approved: Approved, plan: Plan, sign: Sign | None) -> Intent:
     """The intent of an approved proposal: all of it but the service's signature is fixed by the decision. A person's
     own signature of the last new object stands in it, and there is no other then.
     """
     if approved.signature is not None and tip_of(plan) is not None:
         sign = OwnerSignature(approved.signature).sign
-    return seal(plan, approved.committer, _trailers(job, approved), sign)
+    return seal(plan, approved.committer, approved.proposal.trailers(approved.committer), sign)
 
 
-def _trailers(job: _Job, approved: Approved) -> Trailers:
-    stored = approved.proposal
-    return Trailers(job.proposal, committer_email(approved.committer), stored.connection, stored.digest)
-
-
-def _check_signature(job: _Job, approved: Approved, plan: Plan) -> None:
+def _check_signature(approved: Approved, plan: Plan) -> None:
     """A person's own signature is of what is built now, byte for byte. Raises SIGNATURE_DIFFERS."""
     if approved.signature is None:
         return
-    decided = canonical_decision(job.proposal, approved.proposal.digest, approved.committer)
-    what = signable(plan, seal(plan, approved.committer, _trailers(job, approved)), decided)
-    if not OwnerSignature(approved.signature).holds(what):
+    if not OwnerSignature(approved.signature).holds(
+        signable(plan, approved.committer, approved.proposal.trailers(approved.committer))
+    ):
         raise Refusal(Code.SIGNATURE_DIFFERS, "The approval's signature is not of what would be written.")
 
 

@@ -21,6 +21,7 @@ from service.repositories.placement import Place
 from service.writer.intent import Intent
 from service.writer.keys import LiveKey
 from service.writer.passkey import Assertion, Passkey
+from service.writer.provenance import Trailers, committer_email
 
 T = TypeVar("T")
 Verdict = Literal["approve", "decline", "changes"]
@@ -55,6 +56,10 @@ class Stored:
     def proposer(self) -> Proposer:
         """Who made it."""
         return Proposer.of(self.connection, self.person)
+
+    def trailers(self, committer: bytes) -> Trailers:
+        """What its commits' trailers say once this person approved it."""
+        return Trailers(self.id, committer_email(committer), self.connection, self.digest)
 
 
 @dataclass(frozen=True)
@@ -226,7 +231,7 @@ class Tx(Protocol):
         """With which passkeys a person signs approvals; none: he does not."""
 
     async def store_draft(self, draft: Draft, seconds: int) -> None:
-        """Store a draft for so many seconds."""
+        """Store a draft for so many seconds, in place of this session's earlier one and of all that are too old."""
 
     async def take_draft(self, draft_id: UUID, proposal_id: UUID, session: UUID | None) -> Draft | None:
         """Use up a draft of this session and proposal, and give it, or how it was; None where there is none."""

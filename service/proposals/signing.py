@@ -17,10 +17,8 @@ from service.proposals.decide import Decide, Decided, Fixed, Then
 from service.proposals.planning import load_plan
 from service.proposals.ports import Answer, Draft, Prepared, Stored, Tx
 from service.proposals.view import Decider, Verdicts
-from service.writer.approval import Signable, canonical_decision, signable
-from service.writer.intent import seal
+from service.writer.approval import Signable, signable
 from service.writer.passkey import BadAssertion, Passkey, passkey_signature
-from service.writer.provenance import Trailers, committer_email
 from service.writer.signature import armoured
 
 DRAFT_SECONDS: Final = 300
@@ -109,10 +107,7 @@ class Signing:
 
 
 def _signable(stored: Stored, committer: bytes) -> Signable:
-    plan = load_plan(stored.plan)
-    trailers = Trailers(stored.id, committer_email(committer), stored.connection, stored.digest)
-    decided = canonical_decision(stored.id, stored.digest, committer)
-    return signable(plan, seal(plan, committer, trailers), decided)
+    return signable(load_plan(stored.plan), committer, stored.trailers(committer))
 
 
 def _stored(said: Verdicts) -> Json:

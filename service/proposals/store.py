@@ -255,6 +255,8 @@ class ProposalTx:
         until = func.clock_timestamp() + timedelta(seconds=seconds)
         row = {"id": one.id, "proposal": one.proposal, "person": one.person, "session": one.session}
         fixed = {"said": canonical(one.said).decode(), "committer": one.committer, "decided_at": one.at}
+        earlier = (draft.c.proposal == one.proposal) & (draft.c.session == one.session)
+        await self.bound.execute(delete(draft).where(earlier | (draft.c.expires_at < func.clock_timestamp())))
         await self.bound.execute(insert(draft).values(tenant=self.tenant, **row, **fixed, expires_at=until))
 
     async def take_draft(self, draft_id: UUID, proposal_id: UUID, session: UUID | None) -> Draft | None:

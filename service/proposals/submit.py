@@ -28,8 +28,6 @@ from service.publish.tables import notice_queue
 from service.repositories.placement import Storage
 from service.writer.provenance import author_line
 
-_LOCK_MASK = 0x7FFF_FFFF_FFFF_FFFF
-
 
 @dataclass(frozen=True)
 class Submit:
@@ -180,8 +178,8 @@ async def _hold(tx: Bound, what: Submission) -> None:
     """Let no other proposal of the same proposer be stored meanwhile, and no other that undoes the same."""
     proposer = what.proposer
     if what.undoes:
-        await tx.execute(select(func.pg_advisory_xact_lock(what.undoes.int & _LOCK_MASK)))
+        await tx.alone(what.undoes)
     if proposer.kind == "agent":
         await tx.execute(select(connection.c.id).where(connection.c.id == proposer.id).with_for_update(key_share=True))
     else:  # the web may not lock a person
-        await tx.execute(select(func.pg_advisory_xact_lock(proposer.id.int & _LOCK_MASK)))
+        await tx.alone(proposer.id)

@@ -16,12 +16,11 @@ from service.contract.parts import Hunk
 from service.contract.plan import Note, ReviewCard
 from service.kit.actor import Actor
 from service.kit.errors import Refusal
-from service.proposals.ports import Answer, Prepared
+from service.proposals.ports import Answer, Prepared, Verdict
 from service.writer.signature import OwnerKey, PublicKey
 
 Standing = Literal["live", "paused", "revoked"]
 Show = Literal["waiting", "missed", "today", "decided", "stale", "ended"]
-Verdict = Literal["approve", "decline", "changes"]
 ConnectionAction = Literal["pause", "resume", "revoke"]
 RepositoryAction = Literal["admit_agents", "refuse_agents", "require_signatures"]
 

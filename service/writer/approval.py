@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from service.contract.data import Json
 from service.contract.plan import Plan
 from service.kit.canonical import canonical
-from service.writer.intent import Intent, tip_of
+from service.writer.intent import seal, tip_of
 from service.writer.passkey import BadAssertion, Passkey, verify_passkey
+from service.writer.provenance import Trailers
 from service.writer.signature import DECISION, GIT, to_be_signed, unarmoured
 
 
@@ -47,19 +48,19 @@ class OwnerSignature:
         return True
 
 
-def signable(plan: Plan, unsigned: Intent, decision: Json) -> Signable:
+def signable(plan: Plan, committer: bytes, trailers: Trailers) -> Signable:
     """What is signed when this plan is approved.
 
     Args:
         plan: what was reviewed.
-        unsigned: the intent without any signature.
-        decision: what the person decided; see `canonical_decision`.
+        committer: the line of who approves, with the time.
+        trailers: of the commits.
     """
     tip = tip_of(plan)
     if tip is None:
-        return Signable(canonical(decision), DECISION)
+        return Signable(canonical(canonical_decision(trailers.proposal, trailers.digest, committer)), DECISION)
     place = next(place for place, new in enumerate(plan.build) if new.id == tip)
-    return Signable(unsigned.commits[place].content, GIT)
+    return Signable(seal(plan, committer, trailers).commits[place].content, GIT)
 
 
 def canonical_decision(proposal: object, digest: str, committer: bytes) -> Json:

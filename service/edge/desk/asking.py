@@ -12,6 +12,7 @@ from service.edge.guard import Call
 from service.identity.sessions import is_in, switch_tenant
 from service.kit.actor import Actor
 from service.kit.errors import Code, Refusal
+from service.proposals.ports import Verdict
 from service.proposals.view import (
     NO_PROPOSAL,
     ConnectionAction,
@@ -19,7 +20,6 @@ from service.proposals.view import (
     Filter,
     RepositoryAction,
     Show,
-    Verdict,
     Verdicts,
 )
 

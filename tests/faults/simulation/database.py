@@ -329,6 +329,7 @@ class PlayedTx:
             pending_most=20,
             proposal_seconds=86_400,
             sign_commits=False,
+            signed_approvals=False,
         )
 
     async def change(self, what: Change) -> bool:
