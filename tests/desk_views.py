@@ -469,7 +469,7 @@ class CraftedDesk:
         card = await self.card(_actor, proposal_id)
         if place > len(card.files):
             raise Refusal(Code.NOT_FOUND, "There is no such file.")
-        return desk.OneFile(proposal_id, TENANT, DIGEST, place, len(card.files), card.files[place - 1], 0)
+        return desk.OneFile(proposal_id, TENANT, DIGEST, place, len(card.files), card.files[place - 1], 0, signs=False)
 
     async def sent(self, *_sent: Any, **_more: Any) -> None:
         """Nothing is kept."""

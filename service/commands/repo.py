@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -73,7 +74,12 @@ async def list_(office: Office, tenant: str | None) -> Answer:
     """Show the repositories of a tenant."""
     columns = repository.c
     chosen = select(
-        columns.id, columns.name, projects.c.name.label("project"), columns.state, columns.agents_may_propose
+        columns.id,
+        columns.name,
+        projects.c.name.label("project"),
+        columns.state,
+        columns.agents_may_propose,
+        columns.signed_approvals,
     ).join(projects, projects.c.id == columns.project)
     async with office.database.bound(await the_tenant(office, tenant)) as tx:
         rows = (await tx.execute(chosen.order_by(projects.c.name, columns.name))).mappings().all()
@@ -87,12 +93,9 @@ async def list_(office: Office, tenant: str | None) -> Answer:
 @administers
 async def agents_may_propose(office: Office, name_or_id: str, switch: str, tenant: str | None) -> Answer:
     """Let agents propose in a repository, or no longer."""
-    tenant_id = await the_tenant(office, tenant)
-    async with office.database.bound(tenant_id) as tx:
-        row = await find(tx, repository, name_or_id)
-        await let_agents_propose(tx, system(tenant_id), row.id, on=switch == "on")
-    data = {"id": str(row.id), "agents_may_propose": switch == "on"}
-    return Answer(data, f"Agents {'may' if switch == 'on' else 'may not'} propose in {row.name}.")
+    repository_id, name = await _turn(office, name_or_id, tenant, let_agents_propose, on=switch == "on")
+    data = {"id": repository_id, "agents_may_propose": switch == "on"}
+    return Answer(data, f"Agents {'may' if switch == 'on' else 'may not'} propose in {name}.")
 
 
 @repo.command("signed-approvals")
@@ -102,12 +105,20 @@ async def agents_may_propose(office: Office, name_or_id: str, switch: str, tenan
 @administers
 async def signed_approvals(office: Office, name_or_id: str, switch: str, tenant: str | None) -> Answer:
     """Take only approvals signed with a passkey in a repository, or others too."""
+    repository_id, name = await _turn(office, name_or_id, tenant, require_signatures, on=switch == "on")
+    taken = "Only approvals signed with a passkey count" if switch == "on" else "Approvals need no signature"
+    return Answer({"id": repository_id, "signed_approvals": switch == "on"}, f"{taken} in {name}.")
+
+
+async def _turn(
+    office: Office, name_or_id: str, tenant: str | None, turn: Callable[..., Awaitable[None]], *, on: bool
+) -> tuple[str, str]:
+    """Turn one of a repository's switches; gives its id and its name."""
     tenant_id = await the_tenant(office, tenant)
     async with office.database.bound(tenant_id) as tx:
         row = await find(tx, repository, name_or_id)
-        await require_signatures(tx, system(tenant_id), row.id, on=switch == "on")
-    taken = "Only approvals signed with a passkey count" if switch == "on" else "Approvals need no signature"
-    return Answer({"id": str(row.id), "signed_approvals": switch == "on"}, f"{taken} in {row.name}.")
+        await turn(tx, system(tenant_id), row.id, on=on)
+    return str(row.id), row.name
 
 
 @repo.command("maintain")

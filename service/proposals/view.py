@@ -299,6 +299,7 @@ class OneFile:
         place: which, from 1.
         of: how many there are.
         unsent: how many of them are not sent in full to this session, this one left out.
+        signs: this person's approvals are signed with a passkey.
     """
 
     proposal: UUID
@@ -308,6 +309,7 @@ class OneFile:
     of: int
     file: FileView
     unsent: int
+    signs: bool
 
 
 @dataclass(frozen=True)

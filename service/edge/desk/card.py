@@ -79,7 +79,8 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
     headline = sentence("headline", view.card.headline)
     return {
         **_head(view, files),
-        **unseen(view.digest, len(view.sent.union(places_sent(files))), len(files)),
+        "digest": view.digest,
+        "unseen": len(files) - len(view.sent.union(places_sent(files))),
         "here": "",
         "waiting": view.waiting,
         "title": plain(headline),
@@ -117,9 +118,9 @@ def file_page(one: OneFile) -> dict[str, Any]:
     shown = panel(one.file, one.place)
     path = Visible()
     return {
-        **unseen(one.digest, one.of - one.unsent, one.of),
+        "unseen": one.unsent,
+        "signs": one.signs,
         "file": shown,
-        "sent": frozenset({one.place}),
         "id": str(one.proposal),
         "tenant": str(one.tenant),
         "link": f"/proposals/{one.proposal}?tenant={one.tenant}",
@@ -143,11 +144,6 @@ def _panels(files: Sequence[FileView]) -> list[FilePanel]:
 def places_sent(files: Iterable[FilePanel]) -> frozenset[int]:
     """The files that a page carries in full."""
     return frozenset(file.place for file in files if not file.folded)
-
-
-def unseen(digest: str, sent: int, of: int) -> dict[str, Any]:
-    """What the rail says of files that are not open yet, for the card and for each file that is opened."""
-    return {"digest": digest, "unseen": of - sent}
 
 
 def _open(view: CardView) -> bool:

@@ -1,6 +1,7 @@
 """The owner's pages: what is asked, of whom, and with which template it is answered."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from service.edge.guard import Call, Endpoint, Handler
 from service.edge.pages import page
 from service.kit.actor import Actor
 from service.kit.errors import Code, Refusal
+from service.proposals.view import Decider
 
 LEDGER_MOST: Final = 100
 NO_CONNECTION: Final = "There is no such connection."
@@ -79,30 +81,32 @@ async def decide(call: Call) -> Response:
 
 async def undo(call: Call) -> Response:
     """Propose what takes this back, and go to its card."""
-    who = await asking.decider(call)
-    proposal = asking.proposal_id(call)
     await call.form()
-    try:
-        proposed = await call.parts.desk.cards.undo(who, proposal)
-    except Refusal as refusal:
-        if refusal.code in _LOST:
-            raise
-        return await _card(call, who.actor, proposal, Attempt(refusal))
-    return _see(f"/proposals/{proposed}", who.actor)
+    return await _then(call, call.parts.desk.cards.undo)
 
 
 async def ask_again(call: Call) -> Response:
     """Ask the agent to propose again what came too late."""
+    sent = await asking.form(call, asking.Again)
+
+    async def ask(who: Decider, proposal: UUID) -> UUID:
+        await call.parts.desk.cards.ask_again(who, proposal, sent.note)
+        return proposal
+
+    return await _then(call, ask)
+
+
+async def _then(call: Call, act: Callable[[Decider, UUID], Awaitable[UUID]]) -> Response:
+    """Do something with a proposal and go to the card that it leads to; a refusal is shown on the card it stood on."""
     who = await asking.decider(call)
     proposal = asking.proposal_id(call)
-    sent = await asking.form(call, asking.Again)
     try:
-        await call.parts.desk.cards.ask_again(who, proposal, sent.note)
+        shown = await act(who, proposal)
     except Refusal as refusal:
         if refusal.code in _LOST:
             raise
         return await _card(call, who.actor, proposal, Attempt(refusal))
-    return _see(f"/proposals/{proposal}", who.actor)
+    return _see(f"/proposals/{shown}", who.actor)
 
 
 async def connections(call: Call) -> Response:

@@ -1,16 +1,17 @@
 """One proposal as its card shows it, and what an owner does there."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
 from sqlalchemy import Row, select
 
-from service.contract.data import NULL
+from service.contract.changes import content_of
+from service.contract.data import NULL, Entry
 from service.contract.operation import Operation
 from service.contract.parts import renames_of
 from service.contract.plan import NewCommit, NewTag, Pin, Plan, ReviewCard
@@ -96,9 +97,9 @@ class OwnerCards:
             may_undo = role in DECIDERS and await self.undoing.offers(tx, row)
             sent = await sent_places(tx, proposal_id, actor.session, row.digest)
             signs = await has_signing_passkey(tx, actor.id)
-        card = await asyncio.to_thread(_card, actor, row, place.path, objects, said, others, role, waiting, now)
-        divides = partial(_is_divisible, row, place.path, objects, self.undoing.operations[row.kind])
-        divisible = row.state == "pending" and row.parent is None and await asyncio.to_thread(divides)
+        opened = partial(_Opened.of, row, place.path, objects)
+        operation = self.undoing.operations[row.kind]
+        card = await asyncio.to_thread(lambda: _card(actor, opened(), said, others, role, waiting, now, operation))
         return replace(
             card,
             hindrance=hindrance,
@@ -106,7 +107,6 @@ class OwnerCards:
             sent=sent,
             signs=signs,
             parts=tuple(parts),
-            divisible=divisible,
             wanted_again=told,
         )
 
@@ -117,11 +117,9 @@ class OwnerCards:
             at = await self.storage.place(tx, row.repository)
             objects = await tx.scalar(select(staging.c.objects).where(staging.c.proposal == proposal_id))
             sent = await sent_places(tx, proposal_id, actor.session, row.digest)
-        files = await asyncio.to_thread(_files, row, at.path, objects)
-        if not 1 <= place <= len(files):
-            raise Refusal(Code.NOT_FOUND, "There is no such file.")
-        unsent = len(files) - len(sent | {place})
-        return OneFile(proposal_id, row.tenant, row.digest, place, len(files), files[place - 1], unsent)
+            signs = await has_signing_passkey(tx, actor.id)
+        of, file = await asyncio.to_thread(lambda: _Opened.of(row, at.path, objects).file(place))
+        return OneFile(proposal_id, row.tenant, row.digest, place, of, file, of - len(sent | {place}), signs)
 
     async def sent(self, actor: Actor, proposal_id: UUID, digest: str, *, of: int, places: Collection[int]) -> None:
         """What was sent, for the decision; a page of nobody's session counts for nothing, and neither does one that the
@@ -191,19 +189,42 @@ async def _decision(tx: Bound, proposal_id: UUID) -> Row[Any] | None:
     return found.one_or_none()
 
 
+@dataclass(frozen=True)
+class _Opened:
+    """A proposal read from its row, with the repository and what was staged for it."""
+
+    row: Row[Any]
+    path: Path
+    plan: Plan
+    card: ReviewCard
+    store: Staging
+
+    @classmethod
+    def of(cls, row: Row[Any], path: Path, objects: bytes) -> "_Opened":
+        plan = load_plan(row.plan)
+        return cls(row, path, plan, load_card(row.card), BareRepository(path).store(plan, decode(objects)))
+
+    def file(self, place: int) -> tuple[int, FileView]:
+        """How many files there are, and the one at this place. Raises NOT_FOUND."""
+        found = list(_shown_files(self))
+        if not 1 <= place <= len(found):
+            raise Refusal(Code.NOT_FOUND, "There is no such file.")
+        return len(found), _file_view(self.store, found[place - 1])
+
+
 def _card(
     actor: Actor,
-    row: Row[Any],
-    path: Path,
-    objects: bytes,
+    opened: _Opened,
     said: Row[Any] | None,
     others: Sequence[Row[Any]],
     role: str | None,
     waiting: int,
     now: Any,
+    operation: Operation[Any],
 ) -> CardView:
-    plan, card = load_plan(row.plan), load_card(row.card)
-    files = _files(row, path, objects)
+    row, plan, card = opened.row, opened.plan, opened.card
+    files = tuple(_file_view(opened.store, one) for one in _shown_files(opened))
+    paths = {file.path for file in files}
     mine = touched(row)
     return CardView(
         id=row.id,
@@ -219,7 +240,7 @@ def _card(
         client=row.client_name,
         card=card,
         digest=row.digest,
-        pins=tuple(_pin_view(path, pin, {file.path for file in files}) for pin in load_pins(row.pins)),
+        pins=tuple(_pin_view(opened.path, pin, paths) for pin in load_pins(row.pins)),
         files=files,
         commit_preview=_preview(row, plan, said, actor),
         decision=None if said is None else DecisionView(said.verdict, said.email, said.note, said.decided_at),
@@ -242,6 +263,7 @@ def _card(
         may_ask_again=role in DECIDERS and row.state in TOO_LATE and row.connection is not None,
         signature_wanted=row.signed_approvals,
         part_of=row.parent,
+        divisible=row.state == "pending" and row.parent is None and bool(parts_of(opened.store, operation, plan, card)),
     )
 
 
@@ -250,19 +272,6 @@ async def _told_again(tx: Bound, row: Row[Any]) -> str | None:
     if row.parent is None or row.wanted_again is not None:
         return cast("str | None", row.wanted_again)
     return cast("str | None", await tx.scalar(select(proposal.c.wanted_again).where(proposal.c.id == row.parent)))
-
-
-def _is_divisible(row: Row[Any], path: Path, objects: bytes, operation: Operation[Any]) -> bool:
-    plan = load_plan(row.plan)
-    store = BareRepository(path).store(plan, decode(objects))
-    return bool(parts_of(store, operation, plan, load_card(row.card)))
-
-
-def _files(row: Row[Any], path: Path, objects: bytes) -> tuple[FileView, ...]:
-    """The files of a proposal, always in the same order."""
-    plan = load_plan(row.plan)
-    store = BareRepository(path).store(plan, decode(objects))
-    return tuple(_file_views(store, plan, load_card(row.card)))
 
 
 def _pin_view(path: Path, pin: Pin, mine: Collection[bytes]) -> PinView:
@@ -290,34 +299,42 @@ def _subject(message: bytes) -> str:
     return message.lstrip(b"\n").partition(b"\n")[0].decode("utf-8", "replace")[:SUBJECT_MOST]
 
 
-def _file_views(store: Staging, plan: Plan, card: ReviewCard) -> Iterable[FileView]:
-    """Every path of everything that is brought, whole; a rename that the card names is one view."""
-    renames = renames_of(card)
-    shown = shown_changes(store, plan)
+class _ShownFile(NamedTuple):
+    """One path that is brought, before its contents are read."""
+
+    path: bytes
+    source: bytes | None
+    before: Entry | None
+    after: Entry | None
+    of: str
+
+
+def _shown_files(opened: _Opened) -> Iterator[_ShownFile]:
+    """Every path of everything that is brought, always in the same order; a rename that the card names is one."""
+    renames = renames_of(opened.card)
+    shown = shown_changes(opened.store, opened.plan)
     for one in shown:
-        differences = store.changes(tree_of(store, one.old), tree_of(store, one.new))
+        differences = opened.store.changes(tree_of(opened.store, one.old), tree_of(opened.store, one.new))
         changes = {change.path: change for change in differences}
         for path, change in changes.items():
             source = renames.get(path)
             before = changes[source].old if source in changes else change.old
-            if path in renames.values() and change.new is None:
-                continue
-            yield FileView(
-                path=path,
-                old_path=source,
-                old_mode=before.mode if before else 0,
-                new_mode=change.new.mode if change.new else 0,
-                old=_content(store, before),
-                new=_content(store, change.new),
-                of=label(one, plan.commits) if len(shown) > 1 else "",
-            )
+            if path not in renames.values() or change.new is not None:
+                of = label(one, opened.plan.commits) if len(shown) > 1 else ""
+                yield _ShownFile(path, source, before, change.new, of)
 
 
-def _content(store: Staging, entry: Any) -> bytes | None:
-    if entry is None:
-        return None
-    gitlink = 0o160000
-    return f"Subproject commit {entry.oid}\n".encode() if entry.mode == gitlink else store.blob(entry.oid)
+def _file_view(store: Staging, one: _ShownFile) -> FileView:
+    """The same, whole."""
+    return FileView(
+        path=one.path,
+        old_path=one.source,
+        old_mode=one.before.mode if one.before else 0,
+        new_mode=one.after.mode if one.after else 0,
+        old=content_of(store, one.before) if one.before else None,
+        new=content_of(store, one.after) if one.after else None,
+        of=one.of,
+    )
 
 
 def _preview(row: Row[Any], plan: Plan, said: Row[Any] | None, actor: Actor) -> str:
