@@ -12,16 +12,9 @@ from service.edge.guard import Call
 from service.identity.sessions import is_in, switch_tenant
 from service.kit.actor import Actor
 from service.kit.errors import Code, Refusal
+from service.proposals.lists import ConnectionAction, RepositoryAction
 from service.proposals.ports import Verdict
-from service.proposals.view import (
-    NO_PROPOSAL,
-    ConnectionAction,
-    Decider,
-    Filter,
-    RepositoryAction,
-    Show,
-    Verdicts,
-)
+from service.proposals.view import NO_PROPOSAL, Decider, Filter, Show, Verdicts
 
 NOTE_MOST: Final = 2_000
 SHOWS: Final[tuple[Show, ...]] = get_args(Show)

@@ -9,7 +9,7 @@ from service.contract.hidden import readable
 from service.edge.desk.pieces import counted, number
 from service.edge.desk.visible import Visible
 from service.edge.desk.when import moment, stamp
-from service.proposals.view import (
+from service.proposals.lists import (
     ConnectionLine,
     ConnectionsView,
     LedgerLine,

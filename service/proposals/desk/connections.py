@@ -15,12 +15,8 @@ from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.proposals.desk.reach import count_shown, memberships, now_of
+from service.proposals.lists import ConnectionAction, ConnectionLine, ConnectionsView
 from service.proposals.tables import proposal
-from service.proposals.view import (
-    ConnectionAction,
-    ConnectionLine,
-    ConnectionsView,
-)
 from service.repositories.tables import repository
 
 ACTIONS: dict[ConnectionAction, StandingState] = {"pause": "paused", "resume": "live", "revoke": "revoked"}
@@ -28,7 +24,7 @@ ACTIONS: dict[ConnectionAction, StandingState] = {"pause": "paused", "resume": "
 
 @dataclass(frozen=True)
 class OwnerConnections:
-    """Implements `view.Connections`."""
+    """Implements `lists.Connections`."""
 
     database: Database
 

@@ -13,17 +13,13 @@ from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.ledger.tables import ledger_entry
 from service.proposals.desk.reach import count_shown, memberships, now_of
-from service.proposals.view import (
-    LedgerLine,
-    LedgerView,
-    SigningView,
-)
+from service.proposals.lists import LedgerLine, LedgerView, SigningView
 from service.writer.keys import owner_keys, public_keys
 
 
 @dataclass(frozen=True)
 class OwnerLedger:
-    """Implements `view.Ledger`."""
+    """Implements `lists.Ledger`."""
 
     database: Database
 

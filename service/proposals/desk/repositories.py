@@ -13,18 +13,14 @@ from service.kit.actor import Actor
 from service.kit.database import Database
 from service.kit.errors import Code, Refusal
 from service.proposals.desk.reach import count_shown, now_of, role_in
+from service.proposals.lists import RepositoriesView, RepositoryAction, RepositoryLine
 from service.proposals.tables import proposal
-from service.proposals.view import (
-    RepositoriesView,
-    RepositoryAction,
-    RepositoryLine,
-)
 from service.repositories.tables import repository
 
 
 @dataclass(frozen=True)
 class OwnerRepositories:
-    """Implements `view.Repositories`."""
+    """Implements `lists.Repositories`."""
 
     database: Database
 
