@@ -44,6 +44,7 @@ log = logging.getLogger("placet.worker")
 LEASE_LIMIT_SECONDS = 30
 MAINTENANCE_LIMIT_SECONDS = 120
 CLAIM_SECONDS = 3
+EXECUTORS = 2
 POLL_SECONDS = 1.0
 BUSY_SECONDS = 0.5
 """For how long a repository that somebody else holds is left alone, so that the others go on."""
@@ -77,7 +78,7 @@ def no_step(_name: str) -> None:
 def run_worker(
     settings: Settings,
     sealer: Sealer | None,
-    executors: int = 2,
+    executors: int = EXECUTORS,
     step: Step = no_step,
     lease_seconds: float = LEASE_LIMIT_SECONDS,
 ) -> int:

@@ -17,6 +17,7 @@ import httpx
 from rich.console import Console
 from sqlalchemy import insert, select, text, update
 
+from service.bench.memory import children
 from service.bench.projects import BRANCH, build, pack_refs
 from service.grants.manage import add_repository, let_agents_propose
 from service.grants.tables import connection, connection_repository, project, tenant
@@ -30,11 +31,13 @@ from service.scenario.told import Told
 from service.up.place import Place, UpRefused
 from service.up.progress import Ready
 from service.up.run import Up, Wanted
+from service.worker import EXECUTORS
 from service.writer.keys import stop_signing
 
 Kind = Literal["ours", "plumbing", "naive"]
 MANY = 1_000_000
 REQUEST_SECONDS = 60.0
+_LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class Stand:
 
     @asynccontextmanager
     async def writer(self, kind: Kind, processes: int = 1) -> AsyncIterator[list[Hand]]:
-        """Writer processes of one kind, for as long as the block lasts."""
+        """Writer processes of one kind, with all their executors, for as long as the block lasts."""
         async with AsyncExitStack() as stack:
             environment, log = writer_environment(self.ready, self.place), self.place.log("writer")
             module, word = ("service.cli", "writer") if kind == "ours" else ("service.bench.hand", kind)
@@ -128,6 +131,9 @@ class Stand:
             for hand in hands:
                 stack.push_async_callback(hand.stop)
                 await hand.start(word)
+            async with asyncio.timeout(REQUEST_SECONDS):
+                while any(len(children(hand.pid)) < EXECUTORS for hand in hands):  # noqa: ASYNC110  forks ring no bell
+                    await asyncio.sleep(_LOOK_SECONDS)
             yield hands
 
 
