@@ -23,6 +23,7 @@ from service.edge.parts import Parts
 from service.identity.sessions import Session
 from service.kit.actor import Actor
 from service.kit.errors import Code, Refusal
+from service.proposals import lists
 from service.proposals import view as desk
 from service.publish.choices import Choices
 from service.publish.choosing import NoticesView, ShownBrowser, ShownDelivery, ShownWebhook
@@ -353,7 +354,7 @@ DECIDED = desk.InboxView(
 NOTHING = desk.InboxView(now=NOW, show="waiting", counts={}, lines=(), matching=0)
 
 
-def connection_line(number: int, **more: Any) -> desk.ConnectionLine:
+def connection_line(number: int, **more: Any) -> lists.ConnectionLine:
     values: dict[str, Any] = {
         "id": UUID(int=number),
         "name": "claude-research",
@@ -368,10 +369,10 @@ def connection_line(number: int, **more: Any) -> desk.ConnectionLine:
         "counts": {"pending": 2, "executed": 31, "declined": 3, "stale": 2},
         "may_manage": True,
     }
-    return desk.ConnectionLine(**{**values, **more})
+    return lists.ConnectionLine(**{**values, **more})
 
 
-CONNECTIONS = desk.ConnectionsView(
+CONNECTIONS = lists.ConnectionsView(
     now=NOW,
     waiting=3,
     lines=(
@@ -382,20 +383,20 @@ CONNECTIONS = desk.ConnectionsView(
         ),
     ),
 )
-REPOSITORIES = desk.RepositoriesView(
+REPOSITORIES = lists.RepositoriesView(
     now=NOW,
     waiting=3,
     lines=(
-        desk.RepositoryLine(UUID(int=31), "orchard", "docs", "live", True, 1, True),
-        desk.RepositoryLine(UUID(int=32), "orchard", "storefront", "live", True, 2, True),
-        desk.RepositoryLine(UUID(int=33), "vineyard", "press", "paused", False, 0, False),
+        lists.RepositoryLine(UUID(int=31), "orchard", "docs", "live", True, 1, True),
+        lists.RepositoryLine(UUID(int=32), "orchard", "storefront", "live", True, 2, True),
+        lists.RepositoryLine(UUID(int=33), "vineyard", "press", "paused", False, 0, False),
     ),
 )
-LEDGER = desk.LedgerView(
+LEDGER = lists.LedgerView(
     now=NOW,
     waiting=3,
     lines=tuple(
-        desk.LedgerLine(
+        lists.LedgerLine(
             seq=214 - number,
             at=NOW - timedelta(seconds=731 * number),
             kind=kind,
@@ -485,8 +486,8 @@ class CraftedDesk:
         self.asked.append((who.actor.tenant, proposal_id, *keep))
         return PROPOSAL
 
-    async def connections(self, _actor: Actor) -> desk.ConnectionsView:
-        view: desk.ConnectionsView = self.views.get("connections", CONNECTIONS)
+    async def connections(self, _actor: Actor) -> lists.ConnectionsView:
+        view: lists.ConnectionsView = self.views.get("connections", CONNECTIONS)
         return view
 
     async def connection_action(self, actor: Actor, *sent: Any) -> tuple[UUID, ...]:
@@ -494,16 +495,16 @@ class CraftedDesk:
         late: tuple[UUID, ...] = self.views.get("late", ())
         return late
 
-    async def repositories(self, _actor: Actor) -> desk.RepositoriesView:
-        view: desk.RepositoriesView = self.views.get("repositories", REPOSITORIES)
+    async def repositories(self, _actor: Actor) -> lists.RepositoriesView:
+        view: lists.RepositoriesView = self.views.get("repositories", REPOSITORIES)
         return view
 
     async def repository_action(self, actor: Actor, *sent: Any) -> None:
         self.asked.append((actor.tenant, *sent))
 
-    async def ledger(self, _actor: Actor, before: int | None, most: int) -> desk.LedgerView:
+    async def ledger(self, _actor: Actor, before: int | None, most: int) -> lists.LedgerView:
         self.asked.append((before, most))
-        view: desk.LedgerView = self.views.get("ledger", LEDGER)
+        view: lists.LedgerView = self.views.get("ledger", LEDGER)
         return view
 
 
