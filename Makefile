@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up test faults scenario lint format openapi clean
+.PHONY: help up test faults scenario lint format openapi messages clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ format: $(READY) ## put the code in shape
 
 openapi: $(READY) ## write the descriptions under openapi/ anew
 	@$(RUN)/placet openapi
+
+messages: $(READY) ## gather what the pages say into service/languages anew
+	@$(RUN)/placet messages
 
 clean: ## remove the environment and caches; the data in .placet stays
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 from starlette.types import Lifespan
 
 from service.contract.ports import Ports
-from service.edge import desk, health, mcp, oauth, signin
+from service.edge import desk, health, languages, mcp, oauth, signin
 from service.edge.guard import Endpoint, Nowhere, routes
 from service.edge.limits import Limits
 from service.edge.mcp.cursors import SignedCursors
@@ -51,6 +51,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *mcp.ENDPOINTS,
     *oauth.ENDPOINTS,
     *signin.ENDPOINTS,
+    *languages.ENDPOINTS,
     *desk.ENDPOINTS,
 )
 

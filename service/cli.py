@@ -22,7 +22,7 @@ WORDS = {
     "verify": "Say of every commit of a clone who signed it.",
     "bench": "Measure how fast approvals are.",
 }
-HIDDEN = ("openapi",)  # for those who work on Placet
+HIDDEN = ("openapi", "messages")  # for those who work on Placet
 
 
 class Words(click.Group):

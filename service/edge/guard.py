@@ -26,8 +26,10 @@ from service.identity.sessions import Session, find_session
 from service.kit.actor import Actor
 from service.kit.canonical import check_strings, read_json
 from service.kit.errors import Code, Refusal
+from service.kit.language import ENGLISH, LANGUAGES, preferred, speaking
 
 COOKIE = "__Host-placet"
+LANGUAGE_COOKIE = "__Host-placet-language"
 BODY_MOST = 1_048_576
 BODY_SECONDS = 10
 FIELDS_MOST = 500
@@ -140,7 +142,8 @@ class _Guarded:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)
-        response = await self.answer(request)
+        with speaking(_language(request)):
+            response = await self.answer(request)
         if request.method == "HEAD":
             response.body = b""
         await response(scope, receive, send)
@@ -225,6 +228,14 @@ class Nowhere(_Guarded):
         except Refusal as refusal:
             return self._refused(call, refusal, page=page)
         return self._refused(call, Refusal(Code.NOT_FOUND, "There is nothing at this address."), page=page)
+
+
+def _language(request: Request) -> str:
+    """What a person chose in this browser, or else what the browser asks for. Programs are answered in English."""
+    if "authorization" in request.headers:
+        return ENGLISH
+    chosen = request.cookies.get(LANGUAGE_COOKIE, "")
+    return chosen if chosen in LANGUAGES else preferred(request.headers.get("accept-language", ""))
 
 
 async def _check_forgery(call: Call) -> None:

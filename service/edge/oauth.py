@@ -30,12 +30,18 @@ from service.identity.redirects import form_source, is_local, receiver
 from service.identity.registration import register
 from service.identity.wire import SCOPES, Answer, Posted
 from service.kit.errors import Code, Refusal
+from service.kit.language import gettext, later
 
 REGISTRATIONS: Final = Quota("register", 30, 60)
-LIFETIME_WORDS: Final = {"1d": "1 day", "30d": "30 days", "1y": "1 year", "never": "Until you revoke it"}
+LIFETIME_WORDS: Final = {
+    "1d": later("1 day"),
+    "30d": later("30 days"),
+    "1y": later("1 year"),
+    "never": later("Until you revoke it"),
+}
 SCOPE_WORDS: Final = {
-    "repo:read": "Read the files and the history of the repositories you choose below.",
-    "repo:propose": "Propose changes to them. Nothing changes until you, or another owner, approve it here.",
+    "repo:read": later("Read the files and the history of the repositories you choose below."),
+    "repo:propose": later("Propose changes to them. Nothing changes until you, or another owner, approve it here."),
 }
 _ERRORS: Final = {
     Code.RATE_LIMITED: "too_many_requests",
@@ -185,11 +191,11 @@ def _consent_page(
         asked=waiting,
         receiver=receiver(uri),
         local=is_local(uri),
-        scopes=[SCOPE_WORDS[name] for name in waiting.asking.scope.split()],
+        scopes=[gettext(SCOPE_WORDS[name]) for name in waiting.asking.scope.split()],
         may_propose="repo:propose" in waiting.asking.scope.split(),
-        lifetimes=LIFETIME_WORDS,
+        lifetimes={value: gettext(words) for value, words in LIFETIME_WORDS.items()},
         form=form,
-        problem=problem.message if problem else None,
+        problem=problem.said if problem else None,
     )
 
 

@@ -10,6 +10,7 @@ from service.edge.advice import for_people
 from service.edge.errors import retry
 from service.identity.sessions import Session
 from service.kit.errors import Refusal
+from service.kit.language import LANGUAGES, gettext, language, translated
 
 HERE = Path(__file__).parent
 PAGE_HEADERS = {
@@ -23,14 +24,18 @@ PAGE_HEADERS = {
     "x-content-type-options": "nosniff",
     "cross-origin-opener-policy": "same-origin",
 }
-_templates = Environment(
+TEMPLATES = Environment(
     loader=FileSystemLoader(HERE / "templates"),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
     enable_async=False,
+    extensions=["jinja2.ext.i18n"],
 )
+TEMPLATES.globals["languages"] = LANGUAGES
+TEMPLATES.policies["ext.i18n.trimmed"] = True
+TEMPLATES.install_gettext_callables(gettext, translated, newstyle=True)  # type: ignore[attr-defined]
 
 
 class Asked(Protocol):
@@ -44,7 +49,7 @@ def page(
     call: Asked, template: str, status: int = 200, headers: dict[str, str] | None = None, **values: Any
 ) -> Response:
     """Render a template; `session` is the signed-in person or None."""
-    html = _templates.get_template(template).render(session=call.session, **values)
+    html = TEMPLATES.get_template(template).render(session=call.session, language=language(), **values)
     return Response(html, status, {**PAGE_HEADERS, **(headers or {})}, "text/html; charset=utf-8")
 
 

@@ -62,7 +62,7 @@ async def show_sign_in(call: Call) -> Response:
 async def _sign_in_page(call: Call, refusal: Refusal | None = None, link: str = "") -> Response:
     elsewhere = call.parts.doors.elsewhere
     values: dict[str, Any] = {"link": link, "elsewhere": elsewhere.provider.name if elsewhere else ""}
-    problem = refusal.message if refusal else None
+    problem = refusal.said if refusal else None
     return page(call, "signin.html", refusal.code.value.status if refusal else 200, problem=problem, **values)
 
 
@@ -173,7 +173,7 @@ async def _prove_page(call: Call, refusal: Refusal | None = None) -> Response:
         "ways": found,
         "elsewhere": elsewhere.provider.name if elsewhere and found.accounts else "",
         "going": _going(call),
-        "problem": refusal.message if refusal else None,
+        "problem": refusal.said if refusal else None,
     }
     return page(call, "prove.html", refusal.code.value.status if refusal else 200, **values)
 

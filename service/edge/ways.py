@@ -26,6 +26,7 @@ from service.identity.sessions import SessionLine, end_one, end_others, list_ses
 from service.identity.ways import NO_WAY, check_recent, check_way, list_ways, remove_way, rename_way, sign_with
 from service.kit.actor import SERVICE_TENANT
 from service.kit.errors import Code, Refusal
+from service.kit.language import gettext, later
 
 HERE: Final = "/settings/sign-in"
 NO_SESSION: Final = "There is no such session."
@@ -45,7 +46,12 @@ _SYSTEMS: Final = (
     *(("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad")),
     *(("Windows", "Windows"), ("Mac OS", "macOS"), ("CrOS", "ChromeOS"), ("Linux", "Linux")),
 )
-_WAYS: Final = {"link": "a link", "passkey": "a passkey", "password": "password and code", "oidc": "another service"}
+_WAYS: Final = {
+    "link": later("a link"),
+    "passkey": later("a passkey"),
+    "password": later("password and code"),
+    "oidc": later("another service"),
+}
 
 
 class Answered(BaseModel):
@@ -108,7 +114,7 @@ async def _show(
         "codes": codes or [],
         "least": PASSWORD_LEAST,
         "name_most": NAME_MOST,
-        "problem": refusal.message if refusal else None,
+        "problem": refusal.said if refusal else None,
     }
     return page(call, "sign_in_settings.html", refusal.code.value.status if refusal else 200, **values)
 
@@ -229,9 +235,9 @@ async def end_other_sessions(call: Call) -> Response:
 
 def browser_words(agent: str) -> str:
     """Browser and system, roughly, of what a browser calls itself; nothing is taken over from it."""
-    browser = next((word for sign, word in _BROWSERS if sign in agent), "A browser")
+    browser = next((word for sign, word in _BROWSERS if sign in agent), gettext("A browser"))
     system = next((word for sign, word in _SYSTEMS if sign in agent), "")
-    return f"{browser} on {system}" if system else browser
+    return gettext("{browser} on {system}", browser=browser, system=system) if system else browser
 
 
 def _line(one: Any, now: datetime) -> dict[str, Any]:
@@ -250,7 +256,7 @@ def _session(one: SessionLine, now: datetime) -> dict[str, Any]:
     return {
         "id": one.id,
         "browser": browser_words(one.browser),
-        "way": _WAYS[one.way],
+        "way": gettext(_WAYS[one.way]),
         "made": moment(one.created_at, now),
         "seen": moment(one.seen_at, now),
         "mine": one.mine,

@@ -7,6 +7,8 @@ with `isError` (except where PROTOCOL names a transport error). `todo` says what
 from enum import Enum
 from typing import Any, NamedTuple
 
+from service.kit.language import gettext
+
 
 class Wire(NamedTuple):
     """How a code leaves the service: its stable name, the HTTP status, and what the caller can do next."""
@@ -133,6 +135,12 @@ class Refusal(Exception):
         self.message = message
         self.details = details
 
+    @property
+    def said(self) -> str:
+        """The message, in the language that is spoken."""
+        return gettext(self.message)
+
     def body(self) -> dict[str, Any]:
         """The error as every wire shows it: code, message, what to do next, details."""
-        return {"code": self.code.value.name, "message": self.message, "next": self.code.value.todo, **self.details}
+        wire = self.code.value
+        return {"code": wire.name, "message": self.said, "next": gettext(wire.todo), **self.details}

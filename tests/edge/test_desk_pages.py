@@ -419,7 +419,7 @@ async def test_a_connection_is_changed_by_a_form(opened: Opened, action: str) ->
 async def test_a_revocation_says_what_it_could_not_stop(opened: Opened) -> None:
     desk = views.CraftedDesk(late=(views.PROPOSAL,))
     answer = await opened(desk).post(f"/connections/{views.CONNECTIONS.lines[0].id}", data={"action": "revoke"})
-    assert "One approved proposal was already being executed and could not be stopped." in words(answer.text)
+    assert "1 approved proposal was already being executed and could not be stopped." in words(answer.text)
 
 
 async def test_a_revoked_connection_and_one_of_others_offer_nothing(opened: Opened) -> None:

@@ -45,6 +45,7 @@ PUBLIC = [
     "OPTIONS /oauth/register",
     "OPTIONS /oauth/revoke",
     "OPTIONS /oauth/token",
+    "POST /language",
     "POST /mcp",
     "POST /mcp/secure",
     "POST /oauth/register",

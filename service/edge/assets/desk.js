@@ -37,7 +37,7 @@
 
   function say(isLive) {
     live = isLive;
-    notice("lost", isLive ? "" : "Not live at the moment; reload to look again.");
+    notice("lost", isLive ? "" : notices.dataset.lost);
   }
 
   function heard(message) {
@@ -76,7 +76,7 @@
 
   function count(waiting) {
     const link = document.querySelector('.pages a[href="/"]');
-    if (link) link.textContent = waiting ? `Inbox ${waiting}` : "Inbox";
+    if (link) link.textContent = waiting ? `${link.dataset.name} ${waiting}` : link.dataset.name;
   }
 
   async function lookAtCount() {
@@ -86,7 +86,7 @@
     count(found.waiting);
     if (card && found.mark !== card.dataset.mark) {
       const again = `/proposals/${card.dataset.proposal}?tenant=${tenant}`;
-      notice("changed", "This has changed since you opened it.", { href: again, words: "Show it." });
+      notice("changed", notices.dataset.changed, { href: again, words: notices.dataset.show });
     }
   }
 

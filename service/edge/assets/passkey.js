@@ -81,7 +81,7 @@
       try {
         await go(button, said);
       } catch (error) {
-        said.textContent = error.name === "NotAllowedError" ? "Nothing was confirmed. Try again." : error.message;
+        said.textContent = error.name === "NotAllowedError" ? said.dataset.refused : error.message;
       } finally {
         button.disabled = false;
       }

@@ -27,7 +27,7 @@
   button.addEventListener("click", async () => {
     button.disabled = true;
     try {
-      if ((await Notification.requestPermission()) !== "granted") throw new Error("Your browser does not allow it.");
+      if ((await Notification.requestPermission()) !== "granted") throw new Error(place.dataset.notAllowed);
       await subscribe();
       location.reload();
     } catch (error) {

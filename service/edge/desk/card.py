@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from service.contract.data import NULL
 from service.contract.plan import Note
@@ -18,7 +18,7 @@ from service.edge.desk.asking import NOTE_MOST
 from service.edge.desk.diffview import FilePanel, file_name, folded_panel, panel, size_of
 from service.edge.desk.inbox import first_line
 from service.edge.desk.live import mark
-from service.edge.desk.pieces import counted
+from service.edge.desk.pieces import phrase
 from service.edge.desk.sentences import (
     ENDINGS,
     OWNER_WORDS,
@@ -33,6 +33,7 @@ from service.edge.desk.sentences import (
 from service.edge.desk.visible import Visible
 from service.edge.desk.when import moment
 from service.kit.errors import Code, Refusal
+from service.kit.language import gettext, later, ngettext
 from service.proposals.view import CardView, FileView, OneFile, Outcome, PinView, Verdicts
 
 _CODE: Final = Markup('<code title="{whole}">{short}</code>')
@@ -43,9 +44,13 @@ FILE_BYTES: Final = 150_000
 """A file with more to compare folds."""
 CARD_BYTES: Final = 600_000
 """Files fold once so much is shown of the ones before."""
-_KINDS: Final = {"refs/heads/": "branch", "refs/tags/": "tag"}
+_KINDS: Final = {"refs/heads/": later("branch"), "refs/tags/": later("tag")}
 _COLOURS: Final = {"executed": "good", "stale": "mind", "failed": "lost"}
-_SAID: Final = {"approve": "Approved", "decline": "Declined", "changes": "Sent back for changes"}
+_SAID: Final = {
+    "approve": later("Approved by {person} {when}."),
+    "decline": later("Declined by {person} {when}."),
+    "changes": later("Sent back for changes by {person} {when}."),
+}
 _AT_WORK: Final = frozenset({"approved", "executing"})
 
 
@@ -89,7 +94,9 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
         "agent": agent,
         "hides": list(_hides(hidden)),
         "warnings": [_warning(note, attempt) for note in view.card.warnings],
-        "warnings_title": f"{counted(len(view.card.warnings), 'warning')} to acknowledge",
+        "warnings_title": ngettext(
+            "{count} warning to acknowledge", "{count} warnings to acknowledge", len(view.card.warnings)
+        ),
         "to_do": len(view.card.warnings) + sum("confirm" in note.params for note in view.card.warnings),
         "sections": list(_sections(view, files)),
         "files": files,
@@ -108,7 +115,7 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
         **_pins(view),
         "expiry": _expiry(view),
         "commit": Visible().text(view.commit_preview),
-        "commit_title": "The tag" if view.commit_preview.startswith("object ") else "The commit",
+        "commit_title": gettext("The tag") if view.commit_preview.startswith("object ") else gettext("The commit"),
         "around": _around(view),
     }
 
@@ -124,7 +131,7 @@ def file_page(one: OneFile) -> dict[str, Any]:
         "id": str(one.proposal),
         "tenant": str(one.tenant),
         "link": f"/proposals/{one.proposal}?tenant={one.tenant}",
-        "title": f"File {one.place} of {one.of}",
+        "title": gettext("File {place} of {of}", place=one.place, of=one.of),
         "name": path.path(one.file.path),
         "here": "",
     }
@@ -176,47 +183,50 @@ def _head(view: CardView, files: Sequence[FilePanel]) -> dict[str, Any]:
 
 def _says(view: CardView, attempt: Attempt | None) -> Iterator[Say]:
     if attempt:
-        text = f"{attempt.refusal.message} {for_people(attempt.refusal)}"
+        text = f"{attempt.refusal.said} {for_people(attempt.refusal)}"
         prove = attempt.refusal.code is Code.PROOF_NEEDED
-        yield Say("lost", "Nothing was decided.", text, alert=True, prove=prove)
+        yield Say("lost", gettext("Nothing was decided."), text, alert=True, prove=prove)
     if view.part_of:
-        yield Say("plain", *PART_OF, facts=(_proposal_link("Proposal", view.part_of, view),))
+        yield _say("plain", PART_OF, facts=(_proposal_link(gettext("Proposal {id}"), view.part_of, view),))
     if view.state in ENDINGS:
         yield _ending(view)
     elif view.expires_at <= view.now:
-        yield Say("mind", *ENDINGS["expired"])
+        yield _say("mind", ENDINGS["expired"])
     else:
         yield from (_moved(pin) for pin in view.pins if not pin.holds)
         if view.hindrance and not attempt:
-            text = f"{view.hindrance.message} {for_people(view.hindrance)}"
-            yield Say("mind", "This cannot be approved now.", text)
+            text = f"{view.hindrance.said} {for_people(view.hindrance)}"
+            yield Say("mind", gettext("This cannot be approved now."), text)
         if view.parts:
-            facts = tuple(_proposal_link("Part", one, view) for one in view.parts)
-            yield Say("plain", *PARTS_WAIT, facts=facts)
+            facts = tuple(_proposal_link(gettext("Part {id}"), one, view) for one in view.parts)
+            yield _say("plain", PARTS_WAIT, facts=facts)
         if not view.may_decide:
-            yield Say("plain", "You may read this.", "An owner or maintainer of the project decides it.")
+            yield _say("plain", _READER)
+
+
+def _say(kind: str, words: tuple[str, str], *, facts: tuple[Markup, ...] = (), again: bool = False) -> Say:
+    """What is said in a few words, and then what it means."""
+    lead, text = words
+    return Say(kind, gettext(lead), gettext(text), facts, again=again)
 
 
 def _hides(hidden: int) -> Iterator[Say]:
     if hidden:
-        lead = f"{counted(hidden, 'hidden character')} {'is' if hidden == 1 else 'are'} in this proposal."
-        yield Say("hides", lead, Markup("You see each as a mark such as {}.").format(Visible().line("\u202e")))
+        lead = ngettext(
+            "{count} hidden character is in this proposal.", "{count} hidden characters are in this proposal.", hidden
+        )
+        mark = Visible().line("\u202e")
+        yield Say("hides", lead, phrase(gettext("You see each as a mark such as {mark}."), mark=mark))
 
 
 def _ending(view: CardView) -> Say:
-    lead, text = ENDINGS[_end(view)]
     part = view.outcome.part if view.outcome else None
-    return Say(
-        _COLOURS.get(view.state, "plain"),
-        lead,
-        text,
-        (
-            *_outcome(view.outcome or Outcome(), failed=view.state == "failed"),
-            *(fact for pin in view.pins if view.state == "stale" and not pin.holds for fact in _came(pin)),
-            *((_proposal_link("Part", part, view),) if part else ()),
-        ),
-        again=view.state in _AT_WORK,
+    facts = (
+        *_outcome(view.outcome or Outcome(), failed=view.state == "failed"),
+        *(fact for pin in view.pins if view.state == "stale" and not pin.holds for fact in _came(pin)),
+        *((_proposal_link(gettext("Part {id}"), part, view),) if part else ()),
     )
+    return _say(_COLOURS.get(view.state, "plain"), ENDINGS[_end(view)], facts=facts, again=view.state in _AT_WORK)
 
 
 def _end(view: CardView) -> str:
@@ -228,29 +238,44 @@ def _end(view: CardView) -> str:
     return "part_withdrawn" if view.part_of and view.state == "cancelled" else view.state
 
 
-def _proposal_link(word: str, proposal: UUID, view: CardView) -> Markup:
-    link = Markup('{} <a href="/proposals/{}?tenant={}"><code>{}</code></a>')
-    return link.format(word, proposal, view.tenant, str(proposal)[:_SHORT])
+def _proposal_link(message: str, proposal: UUID, view: CardView) -> Markup:
+    link = Markup('<a href="/proposals/{}?tenant={}"><code>{}</code></a>')
+    return phrase(message, id=link.format(proposal, view.tenant, str(proposal)[:_SHORT]))
 
 
 def _outcome(outcome: Outcome, *, failed: bool) -> Iterator[Markup]:
     if outcome.commit:
-        yield Markup("Commit {}").format(_oid(outcome.commit))
+        yield phrase(gettext("Commit {id}"), id=_oid(outcome.commit))
     if outcome.head == NULL:
-        yield Markup("The branch is not there any more.")
+        yield phrase(gettext("The branch is not there any more."))
     elif outcome.head:
-        yield Markup("The head is now {}").format(_oid(outcome.head))
+        yield phrase(gettext("The head is now {id}"), id=_oid(outcome.head))
     if failed:
         yield Markup("{} {}").format(Visible().line(outcome.message), _as_code(outcome.code))
 
 
+_TOO_LATE: Final = later(
+    "If you approve this now, nothing changes: it ends as stale. Ask the agent to propose again on the new head."
+)
+_OVERLAPS: Final = {
+    True: later("What they changed overlaps with this."),
+    False: later("Nothing in them overlaps with this."),
+}
+_READER: Final = (later("You may read this."), later("An owner or maintainer of the project decides it."))
+
+
 def _moved(pin: PinView) -> Say:
-    text = "If you approve this now, nothing changes: it ends as stale. Ask the agent to propose again on the new head."
     if pin.current == NULL:
-        return Say("mind", "The branch is gone.", text)
-    by = f" by {counted(pin.ahead, 'commit')}" if pin.ahead else ""
-    where = {True: "What they changed overlaps with this. ", False: "Nothing in them overlaps with this. ", None: ""}
-    return Say("mind", f"The branch has moved{by} since this was proposed.", where[pin.overlaps] + text, _came(pin))
+        return _say("mind", (later("The branch is gone."), _TOO_LATE))
+    lead = gettext("The branch has moved since this was proposed.")
+    if pin.ahead:
+        lead = ngettext(
+            "The branch has moved by {count} commit since this was proposed.",
+            "The branch has moved by {count} commits since this was proposed.",
+            pin.ahead,
+        )
+    told = [] if pin.overlaps is None else [gettext(_OVERLAPS[pin.overlaps])]
+    return Say("mind", lead, " ".join((*told, gettext(_TOO_LATE))), _came(pin))
 
 
 def _came(pin: PinView) -> tuple[Markup, ...]:
@@ -258,10 +283,10 @@ def _came(pin: PinView) -> tuple[Markup, ...]:
     commits = [Markup("{} <bdi>{}</bdi>").format(_oid(oid), Visible().line(subject)) for oid, subject in pin.came]
     more = (pin.ahead or 0) - len(commits)
     if more > 0 and commits:
-        commits.append(Markup("and {} before").format(counted(more, "commit")))
+        commits.append(escape(ngettext("and {count} commit before", "and {count} commits before", more)))
     if pin.touched:
         paths = Markup(", ").join(Markup("<code>{}</code>").format(Visible().path(path)) for path in pin.touched)
-        commits.append(Markup("Changed there as well: {}").format(paths))
+        commits.append(phrase(gettext("Changed there as well: {paths}"), paths=paths))
     return tuple(commits)
 
 
@@ -284,8 +309,8 @@ def _word_title(key: str, titles: Mapping[str, str]) -> str | Markup:
     """What words of the proposer's are called; those of a step by its number."""
     name, _, number = key.rpartition("_")
     if name == "message" and number.isdecimal():
-        return f"The message of step {number}"
-    return titles.get(key) or _as_code(key)
+        return gettext("The message of step {number}", number=number)
+    return gettext(titles[key]) if key in titles else _as_code(key)
 
 
 def _warning(note: Note, attempt: Attempt | None) -> dict[str, Any]:
@@ -312,7 +337,8 @@ def _sections(view: CardView, files: Iterable[FilePanel]) -> Iterator[dict[str, 
     for section in view.card.sections:
         notes = [_note(note, anchors) for note in section.notes]
         if len(notes) > _FEW or not all(note["anchor"] for note in notes):
-            yield {"title": SECTIONS.get(section.code) or _as_code(section.code), "notes": notes}
+            known = SECTIONS.get(section.code)
+            yield {"title": gettext(known) if known else _as_code(section.code), "notes": notes}
 
 
 def _as_code(name: str) -> Markup:
@@ -330,21 +356,20 @@ def _note(note: Note, anchors: Mapping[str, str]) -> dict[str, Any]:
 def _decision(view: CardView) -> dict[str, Any]:
     """What stands in the place of the form."""
     if view.decision is None:
-        return {"title": "Decision", "text": _undecided(view), "note": ""}
+        return {"title": gettext("Decision"), "text": _undecided(view), "note": ""}
     made = view.decision
-    text = Markup("{} by <bdi>{}</bdi> {}.").format(
-        _SAID[made.verdict], Visible().line(made.email), moment(made.at, view.now)
-    )
-    return {"title": "Decision", "text": text, "note": Visible().text(made.note)}
+    person = Markup("<bdi>{}</bdi>").format(Visible().line(made.email))
+    text = phrase(gettext(_SAID[made.verdict]), person=person, when=moment(made.at, view.now))
+    return {"title": gettext("Decision"), "text": text, "note": Visible().text(made.note)}
 
 
 def _undecided(view: CardView) -> Markup:
     if view.state == "pending" and view.expires_at > view.now:
-        place = Visible().line(view.project)
-        return Markup("An owner or maintainer of <bdi>{}</bdi> decides this. You may read it.").format(place)
+        place = Markup("<bdi>{}</bdi>").format(Visible().line(view.project))
+        return phrase(gettext("An owner or maintainer of {project} decides this. You may read it."), project=place)
     if _end(view) == "partly":
-        return Markup("A part of it was approved, and the rest declined with that.")
-    return Markup("Nobody decided this while it could be decided.")
+        return escape(gettext("A part of it was approved, and the rest declined with that."))
+    return escape(gettext("Nobody decided this while it could be decided."))
 
 
 def _pins(view: CardView) -> dict[str, Any]:
@@ -365,7 +390,7 @@ def _pin(pin: PinView, view: CardView) -> dict[str, Any]:
     return {
         "kind": kind,
         "ref": ref,
-        "seen": Markup("not there") if pin.seen == NULL else _oid(pin.seen),
+        "seen": gettext("not there") if pin.seen == NULL else _oid(pin.seen),
         "holds": pin.holds,
         "word": _word(pin) if view.state in {"pending", "stale"} else "",
     }
@@ -374,26 +399,26 @@ def _pin(pin: PinView, view: CardView) -> dict[str, Any]:
 def _pin_name(ref: str) -> tuple[str, Markup]:
     """What kind of ref it is, and its name; of what a restore point keeps, that of the ref that it was."""
     if ref.startswith(RESTORE_POINTS):
-        return "restore point", Visible().line(ref.split("/", 5)[-1])
+        return gettext("restore point"), Visible().line(ref.split("/", 5)[-1])
     prefix = next((prefix for prefix in _KINDS if ref.startswith(prefix)), "")
-    return _KINDS.get(prefix, "ref"), Visible().line(ref.removeprefix(prefix))
+    return gettext(_KINDS[prefix]) if prefix else "ref", Visible().line(ref.removeprefix(prefix))
 
 
 def _word(pin: PinView) -> str:
     if pin.holds:
         if pin.seen == NULL:
-            return "still so"
-        return "still the tip" if pin.current == pin.seen else "moved on, which is fine"
+            return gettext("still so")
+        return gettext("still the tip") if pin.current == pin.seen else gettext("moved on, which is fine")
     if pin.current == NULL:
-        return "the ref is gone"
-    return f"moved by {pin.ahead:,}" if pin.ahead else "moved"
+        return gettext("the ref is gone")
+    return ngettext("moved by {count}", "moved by {count}", pin.ahead) if pin.ahead else gettext("moved")
 
 
 def _expiry(view: CardView) -> dict[str, Any]:
     if view.state == "pending":
-        word = "expires" if view.expires_at > view.now else "expired"
+        word = gettext("expires") if view.expires_at > view.now else gettext("expired")
         return {"word": word, "when": moment(view.expires_at, view.now)}
-    return {"word": "asked", "when": moment(view.created_at, view.now)}
+    return {"word": gettext("asked"), "when": moment(view.created_at, view.now)}
 
 
 def _around(view: CardView) -> list[dict[str, Any]]:

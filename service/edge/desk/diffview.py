@@ -15,16 +15,17 @@ from markupsafe import Markup
 from service.contract.names import quote_path
 from service.contract.risk import is_binary
 from service.edge.desk.colour import Stretch, colour
-from service.edge.desk.pieces import counted, mode_text
+from service.edge.desk.pieces import bytes_text, hidden_text, mode_text, phrase
 from service.edge.desk.visible import Visible, decode, line_end
 from service.edge.desk.words import Span, Words
 from service.kit.canonical import sha256
+from service.kit.language import gettext, later, ngettext
 from service.proposals.view import FileView
 from service.repositories.diff import FileDiff, Row, diff_file
 
 EXECUTABLE: Final = 0o100755
 LONG: Final = 2_000
-KINDS: Final = {0o120000: "symbolic link", 0o160000: "link to another repository"}
+KINDS: Final = {0o120000: later("symbolic link"), 0o160000: later("link to another repository")}
 
 _ROW: Final = Markup(
     '<tr{kind}><td class="n o">{old}</td><td class="n">{new}</td><td class="s">{sign}</td>'
@@ -35,9 +36,9 @@ _KIND: Final = {"+": Markup(' class="add"'), "-": Markup(' class="del"'), " ": M
 _SIGN: Final = {"+": "+", "-": "\N{MINUS SIGN}", " ": ""}
 _MARK: Final = Markup("<mark>{}</mark>")
 _COLOUR: Final = Markup('<span class="t-{}">{}</span>')
-_LONG: Final = Markup('{size} bytes in one line; <a href="#{place}">go to the first change in it</a>')
+_LONG: Final = later('{size} in one line; <a href="#{place}">go to the first change in it</a>')
 FILE_ENDS: Final = {b"\r\n": "CR LF", b"\n": "LF"}
-_OPEN_ENDED: Final = "no newline at the end of the file"
+_OPEN_ENDED: Final = later("no newline at the end of the file")
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,8 @@ def size_of(file: FileView) -> int:
 
 def _sizes(file: FileView) -> str:
     if file.old is None or file.new is None:
-        return counted(size_of(file), "byte")
-    return f"{len(file.old):,} bytes before, {len(file.new):,} after"
+        return bytes_text(size_of(file))
+    return gettext("{before} before, {after} after", before=bytes_text(len(file.old)), after=bytes_text(len(file.new)))
 
 
 def file_name(file: FileView) -> str:
@@ -136,32 +137,33 @@ def _badges(file: FileView, diff: FileDiff, visible: Visible) -> Iterator[Badge]
     yield from _fate(file)
     yield from _modes(file.old_mode, file.new_mode)
     if diff.binary:
-        yield Badge("not text", "mind")
+        yield Badge(gettext("not text"), "mind")
     if diff.line_ends_changed:
-        yield Badge(f"line ends change on {counted(diff.line_ends_changed, 'line')}", "mind")
+        lines = diff.line_ends_changed
+        yield Badge(ngettext("line ends change on {count} line", "line ends change on {count} lines", lines), "mind")
     elif _ends(file) == {b"\r\n"}:
-        yield Badge("CR LF line ends")
+        yield Badge(gettext("CR LF line ends"))
     if visible.stray:
-        yield Badge("not UTF-8", "mind")
+        yield Badge(gettext("not UTF-8"), "mind")
     if visible.hidden:
-        yield Badge(counted(visible.hidden, "hidden character"), "hides")
+        yield Badge(hidden_text(visible.hidden), "hides")
 
 
 def _fate(file: FileView) -> Iterator[Badge]:
     if not file.old_mode:
-        yield Badge("new file")
+        yield Badge(gettext("new file"))
     if not file.new_mode:
-        yield Badge("deleted", "lost")
+        yield Badge(gettext("deleted"), "lost")
     if file.old_path is not None:
-        yield Badge("renamed")
+        yield Badge(gettext("renamed"))
 
 
 def _modes(old: int, new: int) -> Iterator[Badge]:
     if old and new and old != new:
         yield Badge(f"{mode_text(old)} → {mode_text(new)}", "mind")
     elif not old and new == EXECUTABLE:
-        yield Badge(f"executable {mode_text(new)}", "mind")
-    yield from (Badge(KINDS[mode], "mind") for mode in sorted({old, new} & KINDS.keys()))
+        yield Badge(gettext("executable {mode}", mode=mode_text(new)), "mind")
+    yield from (Badge(gettext(KINDS[mode]), "mind") for mode in sorted({old, new} & KINDS.keys()))
 
 
 def _facts(file: FileView, diff: FileDiff) -> Iterator[str]:
@@ -171,16 +173,18 @@ def _facts(file: FileView, diff: FileDiff) -> Iterator[str]:
     elif diff.hunks:
         return
     elif not (file.old or file.new):
-        yield "The file is empty." if file.new is not None or file.old is not None else "There is no content to show."
+        there = file.new is not None or file.old is not None
+        yield gettext("The file is empty.") if there else gettext("There is no content to show.")
     elif file.old == file.new:
-        yield "The content stays the same, byte for byte."
+        yield gettext("The content stays the same, byte for byte.")
 
 
 def _binary(file: FileView) -> Iterator[str]:
-    yield "This is not text, so there are no lines to compare."
-    for when, content in (("Before", file.old), ("After", file.new)):
+    yield gettext("This is not text, so there are no lines to compare.")
+    before, after = later("Before: {size}, SHA-256 {sha256}"), later("After: {size}, SHA-256 {sha256}")
+    for message, content in ((before, file.old), (after, file.new)):
         if content is not None:
-            yield f"{when}: {counted(len(content), 'byte')}, SHA-256 {sha256(content)}"
+            yield gettext(message, size=bytes_text(len(content)), sha256=sha256(content))
 
 
 def _ends(file: FileView) -> set[bytes]:
@@ -234,14 +238,15 @@ class _Rows:
     def _signpost(self, row: Row, spans: Sequence[Span]) -> Iterator[Markup]:
         """Before a line so long that its changes would be hard to find: how long, and a way to the first of them."""
         if len(row.text) > LONG and spans:
-            yield _GAP.format(_LONG.format(size=f"{len(row.text):,}", place=self._place(row)))
+            size = bytes_text(len(row.text))
+            yield _GAP.format(phrase(gettext(_LONG), size=size, place=self._place(row)))
 
     def _place(self, row: Row) -> str:
         return f"{self._anchor}-{'old' if row.kind == '-' else 'new'}-{row.old or row.new}"
 
     def _open_end(self, row: Row) -> Iterator[Markup]:
         if not row.end:
-            yield _GAP.format(_OPEN_ENDED)
+            yield _GAP.format(gettext(_OPEN_ENDED))
 
     def _text(self, text: str, colours: Sequence[Stretch], marks: Sequence[Span]) -> Markup:
         pieces: list[Markup] = []
@@ -288,7 +293,7 @@ def _compared(rows: Iterable[Row], words: Words) -> Iterator[tuple[Row, Sequence
 
 def _gap(lines: int) -> Iterator[Markup]:
     if lines > 0:
-        yield _GAP.format(f"{counted(lines, 'unchanged line')}")
+        yield _GAP.format(ngettext("{count} unchanged line", "{count} unchanged lines", lines))
 
 
 def _line_count(content: bytes | None) -> int:

@@ -2,53 +2,65 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 
 from service.contract.hidden import readable
 from service.edge.desk.diffview import Badge
-from service.edge.desk.pieces import counted, number
+from service.edge.desk.pieces import number
 from service.edge.desk.sentences import STATES, html, plain, sentence, waiting
 from service.edge.desk.visible import Visible
 from service.edge.desk.when import moment
+from service.kit.language import figure, gettext, later, ngettext
 from service.proposals.view import COUNT_MOST, Choice, Filter, InboxLine, InboxView, Show
 
 SOON: Final = timedelta(hours=4)
 TABS: Final[Mapping[Show, str]] = {
-    "waiting": "Waiting",
-    "missed": "Missed",
-    "today": "Decided in 24 h",
-    "decided": "Decided",
-    "stale": "Stale",
-    "ended": "Withdrawn",
+    "waiting": later("Waiting"),
+    "missed": later("Missed"),
+    "today": later("Decided in 24 h"),
+    "decided": later("Decided"),
+    "stale": later("Stale"),
+    "ended": later("Withdrawn"),
 }
 _TITLES: Final[Mapping[Show, str]] = {
-    "missed": "What expired before you decided",
-    "today": "What was decided in the last 24 hours",
-    "decided": "What was decided",
-    "stale": "What the branch overtook",
-    "ended": "What its agent took back",
+    "missed": later("What expired before you decided"),
+    "today": later("What was decided in the last 24 hours"),
+    "decided": later("What was decided"),
+    "stale": later("What the branch overtook"),
+    "ended": later("What its agent took back"),
 }
 _EMPTY: Final[Mapping[Show, str]] = {
-    "waiting": "When an agent proposes a change, it waits here until you decide.",
-    "missed": "Nothing expired undecided.",
-    "today": "Nothing was decided in the last 24 hours.",
-    "decided": "Nothing was decided yet.",
-    "stale": "Nothing is stale.",
-    "ended": "Nothing was withdrawn.",
+    "waiting": later("When an agent proposes a change, it waits here until you decide."),
+    "missed": later("Nothing expired undecided."),
+    "today": later("Nothing was decided in the last 24 hours."),
+    "decided": later("Nothing was decided yet."),
+    "stale": later("Nothing is stale."),
+    "ended": later("Nothing was withdrawn."),
 }
+_NO_MATCH: Final = later("Nothing here matches.")
+
+
+class Lack(NamedTuple):
+    """What has to be there before anything can wait: what to do, and where."""
+
+    words: str
+    link: str
+    name: str
+
+
 _LACKS: Final = {
-    "repository": (
-        "There is no repository yet. Add one first, for agents to propose in.",
+    "repository": Lack(
+        later("There is no repository yet. Add one first, for agents to propose in."),
         "/repositories",
-        "Repositories",
+        later("Repositories"),
     ),
-    "connection": (
-        "No agent is connected yet. Give one this service's address; it asks you for access first.",
+    "connection": Lack(
+        later("No agent is connected yet. Give one this service's address; it asks you for access first."),
         "/connections",
-        "Connections",
+        later("Connections"),
     ),
 }
 _KINDS: Final = {
@@ -60,8 +72,7 @@ _KINDS: Final = {
 }
 """The colour of a badge by its warning's code; any other is amber."""
 _BADGES_MOST: Final = 6
-_MOVED: Final = Badge("the branch has moved", "mind")
-_FLAGS: Final = {"soon": "expires within 4 h", "warned": "with warnings"}
+_FLAGS: Final = {"soon": later("expires within 4 h"), "warned": later("with warnings")}
 
 
 def inbox_page(view: InboxView, tenant: str, only: Filter, *, first: bool = True) -> dict[str, Any]:
@@ -72,11 +83,11 @@ def inbox_page(view: InboxView, tenant: str, only: Filter, *, first: bool = True
     return {
         "here": "/",
         "waiting": view.counts.get("waiting", 0),
-        "title": _TITLES.get(view.show) or waiting(view.counts.get("waiting", 0)),
+        "title": gettext(_TITLES[view.show]) if view.show in _TITLES else waiting(view.counts.get("waiting", 0)),
         "tabs": [_tab(show, view, tenant) for show in TABS],
         "groups": _groups(view, tenant),
-        "empty": "Nothing here matches." if filtered else lack[0] if lack else _EMPTY[view.show],
-        "lack": lack,
+        "empty": gettext(_NO_MATCH if filtered else lack.words if lack else _EMPTY[view.show]),
+        "lack": lack and {"link": lack.link, "name": gettext(lack.name)},
         "told": _told(view, only) if filtered else "",
         "filter": _filter(view, only, tenant),
         "clear": f"/?{urlencode({'show': view.show, 'tenant': tenant})}" if filtered else "",
@@ -115,16 +126,16 @@ def _asked(show: Show, tenant: str, only: Filter) -> dict[str, str]:
 def _told(view: InboxView, only: Filter) -> str:
     if view.matching is None or only == Filter():
         return ""
-    return f"{counted(view.matching, 'of them matches', 'of them match')}."
+    return ngettext("{count} of them matches.", "{count} of them match.", view.matching)
 
 
 def _filter(view: InboxView, only: Filter, tenant: str) -> dict[str, Any]:
     choices = view.choices
     selects = (
-        ("repository", "Repository", choices.repositories, str(only.repository or "")),
-        ("proposer", "Connection", choices.proposers, str(only.proposer or "")),
-        ("kind", "Kind", [Choice(kind, _kind(kind)) for kind in choices.kinds], only.kind),
-        ("group", "Group", [Choice(group, group) for group in choices.groups], only.group),
+        ("repository", gettext("Repository"), choices.repositories, str(only.repository or "")),
+        ("proposer", gettext("Connection"), choices.proposers, str(only.proposer or "")),
+        ("kind", gettext("Kind"), [Choice(kind, _kind(kind)) for kind in choices.kinds], only.kind),
+        ("group", gettext("Group"), [Choice(group, group) for group in choices.groups], only.group),
     )
     return {
         "show": view.show,
@@ -132,7 +143,7 @@ def _filter(view: InboxView, only: Filter, tenant: str) -> dict[str, Any]:
         "q": " ".join(only.words),
         "open": only != Filter(words=only.words),
         "selects": [_select(*one) for one in selects if one[2] or one[3]],
-        "flags": [{"name": name, "words": words, "on": getattr(only, name)} for name, words in _FLAGS.items()],
+        "flags": [{"name": name, "words": gettext(words), "on": getattr(only, name)} for name, words in _FLAGS.items()],
     }
 
 
@@ -151,9 +162,9 @@ def _kind(kind: str) -> str:
 
 def _tab(show: Show, view: InboxView, tenant: str) -> dict[str, Any]:
     count = view.counts.get(show, 0)
-    shown = f"{COUNT_MOST:,}+" if show != "waiting" and count > COUNT_MOST else f"{count:,}"
+    shown = f"{figure(COUNT_MOST)}+" if show != "waiting" and count > COUNT_MOST else figure(count)
     link = f"/?{urlencode({'show': show, 'tenant': tenant})}"
-    return {"link": link, "name": TABS[show], "count": shown, "here": show == view.show}
+    return {"link": link, "name": gettext(TABS[show]), "count": shown, "here": show == view.show}
 
 
 def _groups(view: InboxView, tenant: str) -> list[dict[str, Any]]:
@@ -187,7 +198,7 @@ def _line(line: InboxLine, now: datetime, tenant: str) -> dict[str, Any]:
         "urgent": waits and line.expires_at - now < SOON,
         "expires": moment(line.expires_at, now),
         "when": moment(line.ended_at or line.created_at, now),
-        "state": "" if waits else STATES[line.state],
+        "state": "" if waits else gettext(STATES[line.state]),
     }
 
 
@@ -201,6 +212,7 @@ def _badges(line: InboxLine) -> list[Badge]:
         return []
     badges = {plain(sentence("brief", note)): _KINDS.get(note.code, "mind") for note in line.warnings}
     found = [Badge(text, kind) for text, kind in badges.items()]
-    more = [Badge(f"{number(len(found) - _BADGES_MOST)} more", "mind")] if len(found) > _BADGES_MOST else []
-    moved = [_MOVED] if line.branch_moved else []
+    rest = len(found) - _BADGES_MOST
+    more = [Badge(gettext("{number} more", number=number(rest)), "mind")] if rest > 0 else []
+    moved = [Badge(gettext("the branch has moved"), "mind")] if line.branch_moved else []
     return [*found[:_BADGES_MOST], *more, *moved]

@@ -1,14 +1,15 @@
 """Connections, repositories and the ledger as plain lists."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from markupsafe import Markup
-
+from service.contract.answers import State
 from service.contract.hidden import readable
-from service.edge.desk.pieces import counted, number
+from service.edge.desk.pieces import capital, number
 from service.edge.desk.visible import Visible
 from service.edge.desk.when import moment, stamp
+from service.kit.language import gettext, later, ngettext, plural
 from service.proposals.lists import (
     ConnectionLine,
     ConnectionsView,
@@ -18,15 +19,25 @@ from service.proposals.lists import (
     RepositoryLine,
 )
 
-_SCOPES: Final = {"repo:read": "read", "repo:propose": "propose"}
+_MAY: Final = {
+    ("repo:read",): later("May read"),
+    ("repo:propose",): later("May propose"),
+    ("repo:propose", "repo:read"): later("May read and propose"),
+}
 _ACTIONS: Final = {
-    "live": ({"value": "pause", "name": "Pause"},),
-    "paused": ({"value": "resume", "name": "Resume"},),
+    "live": ({"value": "pause", "name": later("Pause")},),
+    "paused": ({"value": "resume", "name": later("Resume")},),
     "revoked": (),
 }
 _KINDS: Final = {"live": "good", "paused": "mind", "revoked": ""}
-_TOLD: Final = ("pending", "executed", "declined", "stale", "failed")
-_TOLD_AS: Final = {"pending": "waiting"}
+_STANDINGS: Final = {"live": later("live"), "paused": later("paused"), "revoked": later("revoked")}
+_TOLD: Final[Mapping[State, tuple[str, str]]] = {
+    "pending": plural("{count} waiting", "{count} waiting"),
+    "executed": plural("{count} executed", "{count} executed"),
+    "declined": plural("{count} declined", "{count} declined"),
+    "stale": plural("{count} stale", "{count} stale"),
+    "failed": plural("{count} failed", "{count} failed"),
+}
 _SUBJECT_MOST: Final = 13
 
 
@@ -37,7 +48,7 @@ def connections_page(view: ConnectionsView, tenant: str, notice: str = "") -> di
         "here": "/connections",
         "waiting": view.waiting,
         "tenant": tenant,
-        "title": f"{number(live).capitalize()} live {'connection' if live == 1 else 'connections'}",
+        "title": capital(ngettext("{number} live connection", "{number} live connections", live, number=number(live))),
         "notice": notice,
         "lines": [_connection(line, view.now) for line in view.lines],
     }
@@ -47,8 +58,11 @@ def unstopped(count: int) -> str:
     """What a revocation or a pause says about proposals that it came too late for."""
     if not count:
         return ""
-    was = "proposal was" if count == 1 else "proposals were"
-    return f"Done. {number(count).capitalize()} approved {was} already being executed and could not be stopped."
+    return ngettext(
+        "Done. {count} approved proposal was already being executed and could not be stopped.",
+        "Done. {count} approved proposals were already being executed and could not be stopped.",
+        count,
+    )
 
 
 def _connection(line: ConnectionLine, now: datetime) -> dict[str, Any]:
@@ -60,23 +74,29 @@ def _connection(line: ConnectionLine, now: datetime) -> dict[str, Any]:
         "granted_by": visible.line(line.granted_by),
         "granted": moment(line.created_at, now),
         "expires": moment(line.expires_at, now) if line.expires_at else "",
-        "may": Markup("May ") + visible.line(" and ".join(_SCOPES.get(scope, scope) for scope in line.scopes)),
-        "repositories": visible.line(", ".join(line.repositories) or "no repository"),
+        "may": _may(line.scopes),
+        "repositories": visible.line(", ".join(line.repositories) or gettext("no repository")),
         "proposals": _proposals(line),
         "last": moment(line.last_at, now) if line.last_at else "",
-        "state": line.state,
+        "state": gettext(_STANDINGS[line.state]),
         "kind": _KINDS[line.state],
-        "actions": _ACTIONS[line.state] if line.may_manage else (),
+        "actions": [{**one, "name": gettext(one["name"])} for one in _ACTIONS[line.state] if line.may_manage],
         "revocable": line.may_manage and line.state != "revoked",
     }
 
 
 def _proposals(line: ConnectionLine) -> str:
     total = sum(line.counts.values())
-    told = [f"{line.counts[state]:,} {_TOLD_AS.get(state, state)}" for state in _TOLD if line.counts.get(state)]
+    told = [ngettext(*messages, line.counts[state]) for state, messages in _TOLD.items() if line.counts.get(state)]
     if not total:
-        return "No proposals yet"
-    return f"{counted(total, 'proposal')}{': ' if told else ''}{', '.join(told)}"
+        return gettext("No proposals yet")
+    proposals = ngettext("{count} proposal", "{count} proposals", total)
+    return f"{proposals}{': ' if told else ''}{', '.join(told)}"
+
+
+def _may(scopes: tuple[str, ...]) -> str:
+    known = _MAY.get(tuple(sorted(scopes)))
+    return gettext(known) if known else gettext("May {scopes}", scopes=readable(", ".join(scopes)))
 
 
 def repositories_page(view: RepositoriesView, tenant: str) -> dict[str, Any]:
@@ -86,20 +106,20 @@ def repositories_page(view: RepositoriesView, tenant: str) -> dict[str, Any]:
         "here": "/repositories",
         "waiting": view.waiting,
         "tenant": tenant,
-        "title": f"{number(count).capitalize()} {'repository' if count == 1 else 'repositories'}",
+        "title": capital(ngettext("{number} repository", "{number} repositories", count, number=number(count))),
         "lines": [_repository(line) for line in view.lines],
     }
 
 
 def _repository(line: RepositoryLine) -> dict[str, Any]:
-    waits = "waits" if line.waiting == 1 else "wait"
+    waiting = ngettext("{count} proposal waits here.", "{count} proposals wait here.", line.waiting)
     return {
         "id": str(line.id),
         "name": Visible().line(f"{line.project} / {line.name}"),
         "state": line.state,
         "admits": line.agents_may_propose,
         "signed": line.signed_approvals,
-        "waiting": f"{counted(line.waiting, 'proposal')} {waits} here." if line.waiting else "Nothing waits here.",
+        "waiting": waiting if line.waiting else gettext("Nothing waits here."),
         "may_manage": line.may_manage and line.state != "revoked",
     }
 

@@ -11,26 +11,32 @@ from service.edge.desk.when import moment
 from service.edge.guard import Call, Endpoint, Handler
 from service.edge.pages import page
 from service.kit.actor import Actor
+from service.kit.language import gettext, later
 from service.publish.choices import Choices
 from service.publish.choosing import NewChoices, NoticesView, ShownDelivery, WebhookAction
 from service.publish.words import EVENTS, Event
 
 PATH: Final = "/settings/notifications"
 _EVENT_WORDS: Final[dict[Event, str]] = {
-    "waiting": "A proposal waits for your decision",
-    "expiring": "A proposal that waits expires soon",
-    "executed": "A proposal was executed",
-    "failed": "An approved proposal failed",
-    "stale": "The branch overtook a proposal",
-    "test": "A test message",
+    "waiting": later("A proposal waits for your decision"),
+    "expiring": later("A proposal that waits expires soon"),
+    "executed": later("A proposal was executed"),
+    "failed": later("An approved proposal failed"),
+    "stale": later("The branch overtook a proposal"),
+    "test": later("A test message"),
 }
-_CHANNELS: Final = {"mail": "E-mail", "push": "Browser", "webhook": "Webhook", "chat": "Chat"}
+_CHANNELS: Final = {
+    "mail": later("E-mail"),
+    "push": later("Browser"),
+    "webhook": later("Webhook"),
+    "chat": later("Chat"),
+}
 _STATES: Final = {
-    "waiting": "on its way",
-    "collected": "waits for the next collected mail",
-    "sent": "sent",
-    "failed": "not delivered",
-    "overtaken": "no longer needed",
+    "waiting": later("on its way"),
+    "collected": later("waits for the next collected mail"),
+    "sent": later("sent"),
+    "failed": later("not delivered"),
+    "overtaken": later("no longer needed"),
 }
 
 
@@ -157,7 +163,12 @@ def notices_page(view: NoticesView, tenant: str) -> dict[str, Any]:
 
 
 def _event(event: Event, choices: Choices) -> dict[str, Any]:
-    return {"name": event, "words": _EVENT_WORDS[event], "mail": event in choices.mail, "push": event in choices.push}
+    return {
+        "name": event,
+        "words": gettext(_EVENT_WORDS[event]),
+        "mail": event in choices.mail,
+        "push": event in choices.push,
+    }
 
 
 def _times(choices: Choices) -> dict[str, Any]:
@@ -167,10 +178,10 @@ def _times(choices: Choices) -> dict[str, Any]:
 
 def _delivery(one: ShownDelivery, view: NoticesView, tenant: str) -> dict[str, Any]:
     return {
-        "words": _EVENT_WORDS.get(one.event, one.event),  # type: ignore[call-overload]
+        "words": gettext(_EVENT_WORDS.get(one.event, one.event)),  # type: ignore[call-overload]
         "link": f"/proposals/{one.proposal}?tenant={tenant}" if one.proposal else "",
-        "channel": _CHANNELS[one.channel],
-        "state": _STATES[one.state],
+        "channel": gettext(_CHANNELS[one.channel]),
+        "state": gettext(_STATES[one.state]),
         "failed": one.state == "failed" or bool(one.error),
         "error": one.error,
         "when": moment(one.made_at, view.now),

@@ -20,19 +20,26 @@ from service.edge.advice import for_people
 from service.edge.desk import asking
 from service.edge.desk.answers import ProposedAnswer
 from service.edge.desk.diffview import FILE_ENDS, FilePanel, folded_panel, panel, size_of
-from service.edge.desk.pieces import counted
 from service.edge.desk.sentences import html, plain, sentence
 from service.edge.desk.visible import Visible, decode, line_end
 from service.edge.errors import json_response
 from service.edge.guard import Call, Docs, Endpoint
 from service.edge.pages import page
 from service.kit.errors import Code, Refusal
+from service.kit.language import figure, gettext, later, ngettext
 from service.proposals.view import Decider, FileView, PartsView, PartView
 from service.repositories import diff
 
 KEEP_MOST: Final = 500
 CONTEXT: Final = 3
 PAGE_BYTES: Final = 600_000
+_TITLES: Final = {
+    (False, False): later("Line {old} taken away"),
+    (False, True): later("Line {old} changed"),
+    (True, False): later("Lines {old} to {last} taken away"),
+    (True, True): later("Lines {old} to {last} changed"),
+}
+"""What happens to lines that were there, by whether they are several and whether others come."""
 """So much of files that are chosen whole is shown; the card has the others."""
 _MENDED: Final = frozenset({Code.CHOOSE_SOME, Code.INVALID_ARGUMENT, Code.BASE_MOVED, Code.POLICY_DENIED})
 """What is said on the page itself."""
@@ -155,14 +162,14 @@ def parts_page(view: PartsView, ticked: Collection[str], refusal: Refusal | None
     return {
         "here": "",
         "waiting": view.waiting,
-        "title": f"Choose: {plain(headline)}",
+        "title": gettext("Choose: {what}", what=plain(headline)),
         "headline": html(headline, Visible()),
         "id": str(view.id),
         "tenant": str(view.tenant),
         "link": f"/proposals/{view.id}?tenant={view.tenant}",
         "place": visible.line(f"{view.project} / {view.repository}"),
         "branch": visible.line(view.branch),
-        "refused": f"{refusal.message} {for_people(refusal)}" if refusal else "",
+        "refused": f"{refusal.said} {for_people(refusal)}" if refusal else "",
         "parts": list(_parts(view.parts, ticked)),
     }
 
@@ -198,10 +205,13 @@ def _hunk(file: FileView, hunk: Hunk, ticked: bool) -> dict[str, Any]:
 
 def _title(span: Span) -> str:
     """Where it is, by the lines as they are now."""
+    old = figure(span.old)
     if not span.gone:
-        return f"{counted(span.come, 'line')} added before line {span.old:,}"
-    where = f"Line {span.old:,}" if span.gone == 1 else f"Lines {span.old:,} to {span.old + span.gone - 1:,}"
-    return f"{where} taken away" if not span.come else f"{where} changed"
+        return ngettext(
+            "{count} line added before line {old}", "{count} lines added before line {old}", span.come, old=old
+        )
+    message = _TITLES[span.gone > 1, bool(span.come)]
+    return gettext(message, old=old, last=figure(span.old + span.gone - 1))
 
 
 def _lines(old: Sequence[bytes], new: Sequence[bytes], span: Span) -> Iterator[Line]:
@@ -224,7 +234,7 @@ def _text(line: bytes, ends: Collection[bytes]) -> Markup:
     text = Visible().text(decode(line[: len(line) - len(end)]))
     if end and len(ends) < 2:  # noqa: PLR2004  all are alike
         return text
-    return text + line_end(FILE_ENDS.get(end, "no newline at the end"))
+    return text + line_end(FILE_ENDS.get(end) or gettext("no newline at the end"))
 
 
 API: Final = (

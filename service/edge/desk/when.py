@@ -5,6 +5,8 @@ from typing import Final
 
 from markupsafe import Markup
 
+from service.kit.language import gettext, ngettext, plural
+
 _TIME: Final = Markup('<time datetime="{exact}" title="{exact}">{words}</time>')
 _NEAR: Final = timedelta(seconds=45)
 
@@ -22,25 +24,32 @@ def stamp(at: datetime) -> Markup:
 
 def _past(span: timedelta) -> str:
     if span < _NEAR:
-        return "just now"
-    count, unit = _largest(span)
-    return f"{count} {unit}{'' if count == 1 else 's'} ago"
+        return gettext("just now")
+    count, messages = _largest(span)
+    return ngettext(*messages, count)
 
 
 def _coming(span: timedelta) -> str:
     minutes = int(span.total_seconds()) // 60
     days, hours = divmod(minutes // 60, 24)
     if minutes < 1:
-        return "in less than a minute"
+        return gettext("in less than a minute")
     if days > 1:
-        return f"in {days} days"
+        return ngettext("in {count} day", "in {count} days", days)
     hours += days * 24
-    return f"in {hours} h {minutes % 60} min" if hours else f"in {minutes} min"
+    if not hours:
+        return gettext("in {minutes} min", minutes=minutes)
+    return gettext("in {hours} h {minutes} min", hours=hours, minutes=minutes % 60)
 
 
-def _largest(span: timedelta) -> tuple[int, str]:
+_MINUTES: Final = plural("{count} minute ago", "{count} minutes ago")
+_HOURS: Final = plural("{count} hour ago", "{count} hours ago")
+_DAYS: Final = plural("{count} day ago", "{count} days ago")
+
+
+def _largest(span: timedelta) -> tuple[int, tuple[str, str]]:
     minutes = max(1, round(span.total_seconds() / 60))
     if minutes < 60:  # noqa: PLR2004  minutes in an hour
-        return minutes, "minute"
+        return minutes, _MINUTES
     hours = round(minutes / 60)
-    return (hours, "hour") if hours < 48 else (round(hours / 24), "day")  # noqa: PLR2004  two days
+    return (hours, _HOURS) if hours < 48 else (round(hours / 24), _DAYS)  # noqa: PLR2004  two days
