@@ -22,6 +22,8 @@ from service.kit.outgoing import Outgoing
 from service.proposals.again import AskAgain
 from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide
+from service.proposals.desk import Desk
+from service.proposals.desk.browsing import OwnerBrowsing
 from service.proposals.desk.cards import OwnerCards
 from service.proposals.desk.connections import OwnerConnections
 from service.proposals.desk.inbox import OwnerInbox
@@ -35,7 +37,6 @@ from service.proposals.signing import Signing
 from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
 from service.proposals.undo import Undo
-from service.proposals.view import Desk
 from service.proposals.waiting import Waiter
 from service.publish.choosing import Notices
 from service.publish.push import Push
@@ -94,6 +95,7 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
             parts=OwnerParts(database, storage, Dividing(database, storage, submit.planners, registry.operations())),
             connections=OwnerConnections(database),
             repositories=OwnerRepositories(database),
+            browsing=OwnerBrowsing(database, storage, settings.issuer),
             ledger=OwnerLedger(database),
         ),
         doors=build_doors(

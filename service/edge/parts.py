@@ -11,7 +11,7 @@ from service.identity.doors import Doors
 from service.identity.wire import Site
 from service.kit.actor import Actor
 from service.kit.database import Database
-from service.proposals.view import Desk
+from service.proposals.desk import Desk
 from service.publish.choosing import Notices
 from service.tools.registry import Registry, discover
 

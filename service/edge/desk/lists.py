@@ -30,7 +30,7 @@ _ACTIONS: Final = {
     "revoked": (),
 }
 _KINDS: Final = {"live": "good", "paused": "mind", "revoked": ""}
-_STANDINGS: Final = {"live": later("live"), "paused": later("paused"), "revoked": later("revoked")}
+STANDINGS: Final = {"live": later("live"), "paused": later("paused"), "revoked": later("revoked")}
 _TOLD: Final[Mapping[State, tuple[str, str]]] = {
     "pending": plural("{count} waiting", "{count} waiting"),
     "executed": plural("{count} executed", "{count} executed"),
@@ -78,7 +78,7 @@ def _connection(line: ConnectionLine, now: datetime) -> dict[str, Any]:
         "repositories": visible.line(", ".join(line.repositories) or gettext("no repository")),
         "proposals": _proposals(line),
         "last": moment(line.last_at, now) if line.last_at else "",
-        "state": gettext(_STANDINGS[line.state]),
+        "state": gettext(STANDINGS[line.state]),
         "kind": _KINDS[line.state],
         "actions": [{**one, "name": gettext(one["name"])} for one in _ACTIONS[line.state] if line.may_manage],
         "revocable": line.may_manage and line.state != "revoked",
