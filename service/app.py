@@ -29,6 +29,7 @@ from service.proposals.desk.connections import OwnerConnections
 from service.proposals.desk.inbox import OwnerInbox
 from service.proposals.desk.ledger import OwnerLedger
 from service.proposals.desk.parts import OwnerParts
+from service.proposals.desk.people import OwnerPeople
 from service.proposals.desk.repositories import OwnerRepositories
 from service.proposals.dividing import Dividing
 from service.proposals.own import OwnProposals
@@ -96,6 +97,7 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
             connections=OwnerConnections(database),
             repositories=OwnerRepositories(database),
             browsing=OwnerBrowsing(database, storage, settings.issuer),
+            people=OwnerPeople(database),
             ledger=OwnerLedger(database),
         ),
         doors=build_doors(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from service.proposals.browse import Browsing
 from service.proposals.lists import Connections, Ledger, Repositories
+from service.proposals.people import People
 from service.proposals.view import Cards, Inbox, Parts
 
 
@@ -20,4 +21,5 @@ class Desk:
     connections: Connections
     repositories: Repositories
     browsing: Browsing
+    people: People
     ledger: Ledger
