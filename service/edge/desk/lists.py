@@ -47,6 +47,11 @@ _TOLD: Final[Mapping[State, tuple[str, str]]] = {
     "stale": plural("{count} stale", "{count} stale"),
     "failed": plural("{count} failed", "{count} failed"),
 }
+_CONNECTIONS: Final = (
+    later("No live connection"),
+    plural("{number} live connection", "{number} live connections"),
+)
+_REPOSITORIES: Final = (later("No repository"), plural("{number} repository", "{number} repositories"))
 _RECORD: Final[tuple[Show, ...]] = ("waiting", "decided", "stale", "missed", "ended")
 _CLAUSES: Final[Mapping[tuple[str, str], str]] = {
     ("allow", "operation"): later("It may ask for {pattern}, and for what other such lines say."),
@@ -68,7 +73,7 @@ def connections_page(view: ConnectionsView, tenant: str) -> dict[str, Any]:
         "here": "/connections",
         "waiting": view.waiting,
         "tenant": tenant,
-        "title": capital(ngettext("{number} live connection", "{number} live connections", live, number=number(live))),
+        "title": _counted(live, _CONNECTIONS),
         "lines": [_connection(line, view.now) for line in view.lines],
     }
 
@@ -97,6 +102,12 @@ def connection_page(view: ConnectionView, tenant: str, notice: str = "") -> dict
 def _clause(one: Clause) -> Markup:
     pattern = Markup("<code>{}</code>").format(Visible().line(one.pattern))
     return phrase(gettext(_CLAUSES[one.effect, one.subject]), pattern=pattern)
+
+
+def _counted(count: int, words: tuple[str, tuple[str, str]]) -> str:
+    """A headline that counts: what is said of none, and of one or several."""
+    none, some = words
+    return capital(ngettext(*some, count, number=number(count))) if count else gettext(none)
 
 
 def unstopped(count: int) -> str:
@@ -152,7 +163,7 @@ def repositories_page(view: RepositoriesView, tenant: str) -> dict[str, Any]:
         "here": "/repositories",
         "waiting": view.waiting,
         "tenant": tenant,
-        "title": capital(ngettext("{number} repository", "{number} repositories", count, number=number(count))),
+        "title": _counted(count, _REPOSITORIES),
         "lines": [_repository(line) for line in view.lines],
     }
 
