@@ -5,29 +5,32 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from service.contract.data import NULL, Oid
+from service.contract.data import NULL, Commit, Entry, Oid
 from service.contract.lines import Span
 from service.contract.names import quote_path
 from service.contract.parts import Hunk
-from service.contract.plan import Note, ReviewCard, Section
+from service.contract.plan import MoveRef, Note, ReviewCard, Section
+from service.contract.ports import Listed, NamedRef, RestorePoint
 from service.edge.desk import ENDPOINTS
 from service.edge.errors import refusal_response
 from service.edge.guard import Call, Endpoint, Handler
 from service.edge.pages import error_page, page
 from service.edge.parts import Parts
+from service.grants.manage import Role
 from service.grants.policy import Clause
 from service.identity.sessions import Session
 from service.kit.actor import Actor
 from service.kit.errors import Code, Refusal
-from service.proposals import lists
+from service.proposals import browse, lists, people
 from service.proposals import view as desk
 from service.publish.choices import Choices
 from service.publish.choosing import NoticesView, ShownBrowser, ShownDelivery, ShownWebhook
+from service.writer.verify import Finding
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 TENANT = UUID("00000000-0000-4000-8000-000000000001")
@@ -420,6 +423,107 @@ LEDGER = lists.LedgerView(
     before=210,
 )
 
+_HEAD = browse.Head(REPOSITORIES.lines[1], NOW, 3)
+_COMMIT = Commit(
+    tree=Oid("8" * 40),
+    parents=(BASE,),
+    author=b"Claude (claude-research) <conn-1f@placet.example> 1772711700 +0000",
+    committer=b"Olive Owner <owner@example.org> 1772711760 +0000",
+    message=b"Pin install version\n\nProposal: 96dcf05f-1111-4222-8333-444455556666\n",
+)
+_MERGE = _COMMIT.model_copy(update={"message": b"Merge the spring branch\n", "parents": (BASE, HEAD)})
+_FILE = Entry(mode=0o100644, oid=Oid("9" * 40))
+OVERVIEW = browse.OverviewView(_HEAD, "main", (HEAD, _COMMIT), INBOX.counts, branches=4, tags=12, restore_points=2)
+FOLDER = browse.FolderView(
+    _HEAD,
+    "main",
+    HEAD,
+    b"shop",
+    (
+        Listed(b"shop/data", Entry(mode=0o040000, oid=Oid("a" * 40)), None),
+        Listed(b"shop/basket.py", _FILE, 1_204),
+        Listed(b"shop/latest", Entry(mode=0o120000, oid=Oid("b" * 40)), 9),
+        Listed(b"shop/vendor", Entry(mode=0o160000, oid=HEAD), None),
+    ),
+    None,
+)
+CONTENT = browse.FileContentView(_HEAD, "main", HEAD, b"scripts/install.sh", _FILE, len(INSTALL_NEW), INSTALL_NEW)
+HISTORY = browse.HistoryView(_HEAD, "main", ((HEAD, _COMMIT), (BASE, _MERGE)), 0, 50)
+REFS = browse.RefsView(
+    _HEAD,
+    "main",
+    (
+        browse.BranchLine(NamedRef(b"main", HEAD), 0, 0),
+        browse.BranchLine(NamedRef(b"agent/spring-prices", BASE), 3, 1),
+    ),
+    (NamedRef(b"v2.3", BASE),),
+    more=False,
+)
+COMMIT = browse.CommitView(
+    _HEAD, HEAD, _COMMIT, Finding("owner", "owner@example.org"), PROPOSAL, FILES, (b"dist/app.min.js",)
+)
+POINTS = browse.RestorePointsView(
+    _HEAD,
+    (
+        RestorePoint(
+            id=str(PROPOSAL),
+            repository_id=str(_HEAD.line.id),
+            operation="propose_branch_delete",
+            made_at=(NOW - timedelta(hours=3)).isoformat(),
+            expires_at=(NOW + timedelta(days=90)).isoformat(),
+            moves=(MoveRef(ref="refs/heads/old-prices", old=BASE, new=NULL),),
+        ),
+    ),
+    "",
+)
+
+
+def _member(number: int, email: str, name: str, role: Role, **more: Any) -> people.Member:
+    return people.Member(UUID(int=number), email, name, role, "live", NOW - timedelta(days=number), number == 6, **more)
+
+
+PEOPLE = people.PeopleView(
+    NOW,
+    3,
+    (
+        people.ProjectPeople(
+            UUID(int=41),
+            "orchard",
+            may_manage=True,
+            members=(
+                _member(6, "owner@example.org", "Olive Owner", "owner", ways=("passkey", "password")),
+                _member(9, "max@example.org", "Max Maintainer", "maintainer", ways=()),
+                _member(90, "rita@example.org", "Rita Reader", "reader", ways=("oidc",)),
+            ),
+        ),
+        people.ProjectPeople(
+            UUID(int=42),
+            "vineyard",
+            may_manage=False,
+            members=(_member(9, "max@example.org", "Max Maintainer", "owner", ways=()),),
+        ),
+    ),
+)
+TENANT_VIEW = people.TenantView(
+    3, "orchard", timedelta(days=1), timedelta(hours=1), timedelta(days=90), pending_most=20, sign_commits=True
+)
+AREAS: dict[str, Any] = {
+    "inbox": INBOX,
+    "connections": CONNECTIONS,
+    "repositories": REPOSITORIES,
+    "ledger": LEDGER,
+    "overview": OVERVIEW,
+    "folder": FOLDER,
+    "content": CONTENT,
+    "history": HISTORY,
+    "refs": REFS,
+    "commit": COMMIT,
+    "points": POINTS,
+    "people": PEOPLE,
+    "tenant": TENANT_VIEW,
+}
+"""The everyday view of each page beside the cards, by what a crafted desk calls it."""
+
 SESSION = Session(
     id=UUID(int=5),
     person=UUID(int=6),
@@ -449,7 +553,31 @@ class CraftedDesk:
             connections=SimpleNamespace(list=self.connections, read=self.connection, change=self.connection_action),
             repositories=SimpleNamespace(list=self.repositories, change=self.repository_action),
             ledger=SimpleNamespace(read=self.ledger),
+            people=SimpleNamespace(read=self.given("people"), tenant=self.given("tenant"), take_out=self.nobody),
+            browsing=SimpleNamespace(
+                overview=self.given("overview"),
+                files=self.files,
+                history=self.given("history"),
+                refs=self.given("refs"),
+                commit=self.given("commit"),
+                restore_points=self.given("points"),
+            ),
         )
+
+    def given(self, name: str) -> Any:
+        """What answers with this view, whatever is asked."""
+
+        async def answer(*_asked: Any) -> Any:
+            return self.views.get(name, AREAS[name])
+
+        return answer
+
+    async def files(self, _actor: Actor, _which: UUID, _ref: str | None, path: bytes, _after: bytes) -> Any:
+        name = "folder" if path in {b"", FOLDER.path} else "content"
+        return self.views.get(name, AREAS[name])
+
+    async def nobody(self, *_asked: Any) -> None:
+        raise Refusal(Code.NOT_FOUND, "There is no such member.")
 
     async def inbox(self, _actor: Actor, show: desk.Show, _only: desk.Filter, _after: str) -> desk.InboxView:
         view: desk.InboxView = self.views.get("inbox", INBOX if show == "waiting" else DECIDED)
@@ -482,7 +610,7 @@ class CraftedDesk:
         return self.answer()
 
     async def read_parts(self, _who: desk.Decider, proposal_id: UUID) -> desk.PartsView:
-        return replace(PARTS, id=proposal_id)
+        return replace(self.views.get("parts", PARTS), id=proposal_id)
 
     async def choose(self, who: desk.Decider, proposal_id: UUID, *keep: Any) -> UUID:
         self.asked.append((who.actor.tenant, proposal_id, *keep))
@@ -575,6 +703,53 @@ class CraftedNotices:
             ),
             deliveries=tuple(ShownDelivery(*one, NOW - timedelta(minutes=9)) for one in told),
         )
+
+
+def card_id(name: str) -> UUID:
+    """The id of a card of the gallery."""
+    return uuid5(NAMESPACE_URL, name)
+
+
+CARDS: dict[str, desk.CardView] = {
+    "everyday": CARD_VIEW,
+    **STATES,
+    "kinds": ALL_KINDS,
+    "hostile": hostile_card(),
+    "long": with_files(
+        file_view(b"dist/" + b"deep/" * 40 + b"app.min.js", b"a=1;" * 25_000, b"a=1;" * 12_500 + b"b=2;" * 12_500)
+    ),
+}
+_AT = f"/repositories/{_HEAD.line.id}"
+GALLERY: dict[str, str] = {
+    "inbox": "/",
+    "decided": "/?show=decided",
+    "connections": "/connections",
+    "connection": f"/connections/{CONNECTIONS.lines[0].id}",
+    "repositories": "/repositories",
+    "repository": _AT,
+    "folder": f"{_AT}/files",
+    "content": f"{_AT}/files?path=scripts/install.sh",
+    "history": f"{_AT}/history",
+    "branches": f"{_AT}/branches",
+    "commit": f"{_AT}/commits/{HEAD}",
+    "restore-points": f"{_AT}/restore-points",
+    "people": "/people",
+    "ledger": "/ledger?before=215",
+    "notifications": "/settings/notifications",
+    "tenant": "/settings/tenant",
+    "missing": "/proposals/nothing",
+    "parts": f"/proposals/{card_id('everyday')}/parts",
+    "file": f"/proposals/{card_id('everyday')}/files/2",
+    **{name: f"/asking/{name}" for name in ASKING},
+    **{f"card-{name}": f"/proposals/{card_id(name)}" for name in CARDS},
+}
+"""Every page of the desk with something on it, and where `crafted_app` has it."""
+
+
+def gallery(change: Callable[[Any], Any] = lambda view: view) -> CraftedDesk:
+    """The desk of the gallery, each of its views changed so."""
+    cards = {card_id(name): replace(change(card), id=card_id(name)) for name, card in CARDS.items()}
+    return CraftedDesk(cards=cards, parts=change(PARTS), **{name: change(view) for name, view in AREAS.items()})
 
 
 def crafted_app(crafted: CraftedDesk) -> Starlette:

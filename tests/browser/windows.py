@@ -1,8 +1,12 @@
 """The whole web process before a real Chromium that has an authenticator, and a person who has a link."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
+import uvicorn
+from desk_views import CraftedDesk, crafted_app
 from playwright.async_api import Browser, Page
 
 from service.app import build_parts, serve
@@ -29,6 +33,18 @@ async def served(stage: Stage) -> AsyncIterator[str]:
         parts = build_parts(Settings("", issuer, stage.storage.root, b"s" * 32, None), stage.app_db, stage.waiter)
         run(serve(parts))
         yield issuer
+
+
+@contextmanager
+def gallery_at(crafted: CraftedDesk) -> Iterator[str]:
+    """The pages of a crafted desk behind a real server; their origin."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(crafted_app(crafted), log_level="warning", ws="none", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    yield f"http://localhost:{listener.getsockname()[1]}"
+    server.should_exit = True
+    thread.join(20)
 
 
 async def tab(chromium: Browser, said: list[str]) -> Page:

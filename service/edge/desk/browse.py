@@ -12,6 +12,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from service.contract.data import NULL, Commit, Oid
+from service.contract.hidden import readable
 from service.contract.history import identity_of, subject_of
 from service.contract.lookup import KINDS, TYPE_BITS, PathArgument, RefArgument
 from service.contract.names import check_oid, quote_path, unquote_path
@@ -154,6 +155,7 @@ def _head(head: Head, tenant: str, tab: str) -> dict[str, Any]:
         "tenant": tenant,
         "id": str(line.id),
         "name": Visible().line(f"{line.project} / {line.name}"),
+        "said_name": readable(f"{line.project} / {line.name}"),
         "tabs": [
             {"link": f"{at}{path}?tenant={tenant}", "name": gettext(name), "here": path == tab}
             for path, name in _TABS.items()
@@ -318,6 +320,8 @@ def _ref(head: Head, tenant: str, one: NamedRef, prefix: str) -> dict[str, Any]:
     full = quote_path(prefix.encode() + one.name)
     return {
         "name": Visible().path(one.name),
+        "default": False,
+        "told": "",
         "files": _files_link(head, tenant, full, b""),
         "history": _link(head, tenant, "/history", ref=full),
         "commit": _commit_link(head, tenant, one.oid),
@@ -331,6 +335,7 @@ def commit_page(view: CommitView, tenant: str) -> dict[str, Any]:
         **_head(view.head, tenant, "/history"),
         "oid": view.oid,
         "subject": visible.line(subject_of(made.message)) or gettext("(no message)"),
+        "title": readable(subject_of(made.message)),
         "message": visible.text(decode(made.message)),
         "author": _person(made.author, view.head.now),
         "committer": _person(made.committer, view.head.now),
@@ -354,7 +359,11 @@ def _panels(files: Iterable[FileView]) -> Iterator[FilePanel]:
 def _signed(finding: Finding) -> dict[str, Any]:
     colour = {"owner": "good", "covered": "good", "service": "good", "bad": "lost"}.get(finding.standing, "plain")
     by = Markup("<bdi>{}</bdi>").format(Visible().line(finding.by))
-    return {"kind": colour, "text": phrase(gettext(_SIGNED[finding.standing]), by=by), "why": finding.why}
+    return {
+        "kind": colour,
+        "text": phrase(gettext(_SIGNED[finding.standing]), by=by),
+        "why": Visible().line(finding.why),
+    }
 
 
 def _person(line: bytes, now: datetime) -> dict[str, Any]:
@@ -375,7 +384,7 @@ def _point(one: RestorePoint, now: datetime, tenant: str) -> dict[str, Any]:
     return {
         "link": f"/proposals/{one.id}?tenant={tenant}",
         "short": one.id[:_SHORT],
-        "operation": one.operation.removeprefix(_OPERATION).replace("_", " "),
+        "operation": Visible().line(one.operation.removeprefix(_OPERATION).replace("_", " ")),
         "when": moment(datetime.fromisoformat(one.made_at), now),
         "expires": moment(datetime.fromisoformat(one.expires_at), now),
         "moves": [

@@ -86,6 +86,7 @@ def connection_page(view: ConnectionView, tenant: str, notice: str = "") -> dict
         "waiting": view.waiting,
         "tenant": tenant,
         "notice": notice,
+        "title": readable(line.name),
         "line": _connection(line, view.now),
         "clauses": [_clause(one) for one in view.clauses],
         "lists": [

@@ -4,6 +4,7 @@ from typing import Any, Final, Literal
 
 from starlette.responses import RedirectResponse, Response
 
+from service.contract.hidden import readable
 from service.contract.ports import Arguments
 from service.edge.advice import for_people
 from service.edge.desk import asking
@@ -109,6 +110,7 @@ def tenant_page(view: TenantView) -> dict[str, Any]:
         "here": "/settings/tenant",
         "waiting": view.waiting,
         "name": Visible().line(view.name),
+        "title": readable(view.name),
         "facts": [
             (gettext("A proposal waits for a decision"), span(view.proposal_time)),
             (gettext("People are told before it expires"), span(view.warn_time)),
