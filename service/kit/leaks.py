@@ -18,7 +18,9 @@ from typing import Final, NamedTuple
 WINDOW: Final = 32_000
 """Characters that are searched at once."""
 OVERLAP: Final = 8_000
-"""Characters of one window that the next one sees again: no secret that is written out is longer."""
+"""Characters of one window, at least, that the next one sees again: no secret that is written out is longer."""
+LEAST: Final = WINDOW - OVERLAP
+"""A window has at least so many; each begins a third of that after the one before, or later."""
 DECODED_MOST: Final = 2
 """How often base64 is looked into."""
 
@@ -67,7 +69,12 @@ _OWN: Final = (
         lambda text: not text.endswith("EXAMPLE"),
     ),
 )
-_HAS_LETTER_AND_DIGIT: Final = re.compile(r"(?=\S{0,300}[A-Za-z])(?=\S{0,300}\d)\S{8,}")
+_MIXED: Final = re.compile(r"(?=\S{0,300}[A-Za-z])(?=\S{0,300}\d)\S{8,}")
+_REAL: Final[dict[str, Callable[[str], object]]] = {
+    "generic-credential-uri": _is_password,
+    "generic-password": _MIXED.fullmatch,  # of mere words it takes too many for one
+}
+"""Rules of the library that find what is none."""
 _MARK_LEAST: Final = 16
 # Lines of a width such as encoders write, with what is left over on the last; or one run.
 _BASE64: Final = re.compile(
@@ -113,11 +120,11 @@ def _windows(text: str) -> Iterator[tuple[int, str]]:
     while start < len(text):
         end = start + WINDOW
         if end < len(text):
-            end = text.rfind("\n", start + WINDOW // 2, end) + 1 or end
+            end = text.rfind("\n", start + LEAST, end) + 1 or end
         yield line, text[start:end]
         if end >= len(text):
             return
-        following = text.find("\n", end - OVERLAP, end - 1) + 1 or end - OVERLAP
+        following = text.rfind("\n", end - 2 * OVERLAP, end - OVERLAP) + 1 or end - OVERLAP
         line += text.count("\n", start, following)
         start = following
 
@@ -135,8 +142,8 @@ def _engine_leaks(window: str, line: int) -> Iterator[Leak]:
 
     for found in scan_string(window):
         value = found.match.value
-        if found.rule_id == "generic-password" and not _HAS_LETTER_AND_DIGIT.fullmatch(value):
-            continue  # of words it finds too many that are none
+        if not _REAL.get(found.rule_id, bool)(value):
+            continue
         first, last = (line + at - 1 for at in (found.location.start_line, found.location.end_line))
         yield Leak(found.rule_id, first, last, value if len(value) >= _MARK_LEAST else found.match.full)
 
