@@ -85,14 +85,14 @@ _URL_SAFE: Final = str.maketrans("-_", "+/", "\r\n\t ")
 
 
 def find_leaks(text: str, check_time: Callable[[], None], lines: Sequence[range] | None = None) -> Iterator[Leak]:
-    """The secrets in a text, searched as far as somebody wants the next one.
+    """The secrets in a text, one on a line, searched as far as somebody wants the next one.
 
     Args:
         text: where to look.
         check_time: called before each window; raises where there is no more time.
         lines: those that count; None for all. A secret that stands on none of them is left out.
     """
-    seen: set[object] = set()
+    seen: set[tuple[int, int]] = set()
     for view in _views(text.replace("\0", " ")):  # a C string ends at NUL
         for start, window in _windows(_MARKERS.sub(r"\1 ", view)):
             if not _meets(lines, start, start + window.count("\n")):
@@ -100,8 +100,8 @@ def find_leaks(text: str, check_time: Callable[[], None], lines: Sequence[range]
             check_time()
             for leak in (*_own_leaks(window, start), *_engine_leaks(window, start)):
                 place = (leak.first, leak.last)
-                if _meets(lines, *place) and not seen & {leak.mark, place}:
-                    seen |= {leak.mark, place}
+                if _meets(lines, *place) and place not in seen:  # another window, view or rule may find it too
+                    seen.add(place)
                     yield leak
 
 

@@ -16,8 +16,9 @@ WITHHELD: Final = "[withheld: here is what looks like a secret]"
 
 def secrets_of(card: ReviewCard) -> Sequence[Json] | None:
     """What the card says of secrets, for who proposed them: kind, place and line of each."""
+    withheld = is_withheld(card, "path")
     told = [
-        {"kind": kind, "where": note.params["where"], "line": line, "path": _path(note)}
+        {"kind": kind, "where": note.params["where"], "line": line, "path": None if withheld else _path(note)}
         for note in card.warnings
         if note.code == LEAK
         for kind, line in note.params["found"]
