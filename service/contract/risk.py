@@ -29,7 +29,7 @@ _RISKY = {
         r"\.gitlab-ci[^/]*\.ya?ml",
         r"\.gitlab/.*\.ya?ml",
         r"\.(buildkite|circleci|forgejo|gitea|semaphore|teamcity|tekton|woodpecker|zuul\.d)/.*",
-        r"(jenkinsfile|[^/]+\.jenkinsfile)",
+        r"(jenkinsfile(\.[^/]+)?|[^/]+\.jenkinsfile)",
         r"(azure|bitbucket)-pipelines[^/]*\.ya?ml",
         r"\.?(appveyor|cirrus|drone|mergify|readthedocs|travis|woodpecker|zuul)\.ya?ml",
         r"(buildspec|cloudbuild)[^/]*\.(ya?ml|json)",

@@ -17,7 +17,7 @@ from uuid import uuid4
 import pygit2
 import pytest
 
-from service.contract.changes import GITLINK, change_counts
+from service.contract.changes import FILE_MODES, GITLINK, change_counts
 from service.contract.changes import content_of as stands
 from service.contract.data import NULL, Json
 from service.contract.names import OWN_TRAILERS, quote_path
@@ -195,11 +195,10 @@ def test_everything_that_comes_is_searched_for_secrets(
     known = {sha256(text.encode()) for text in searched}
     moved = {move.ref: move for move in case.plan.effects}
     for manifest in [one for one in case.manifests if one.of in moved]:
-        trees = (tree_of(store, commit) for commit in (manifest.old, moved[manifest.of].new))
-        old = {sha256(stands(store, change.old)) for change in store.changes(*trees)}
-        files = [line for line in manifest.lines if line.mode & 0o170000 == 0o100000]
-        assert {line.sha256 for line in files} <= known | old
-        assert all(quote_path(line.path) in "\n".join(searched) for line in files if line.sha256 not in old)
+        changes = list(store.changes(*(tree_of(store, oid) for oid in (manifest.old, moved[manifest.of].new))))
+        old = {sha256(stands(store, change.old)) for change in changes}
+        assert {line.sha256 for line in manifest.lines if line.mode in FILE_MODES} <= known | old
+        assert all(change.path.decode() in "\n".join(searched) for change in changes if change.old is None)
     assert {new.message.decode() for new in case.plan.build} <= set(searched)
     assert case.card.agent_words["reason"] in searched
 
