@@ -27,6 +27,7 @@ CARDS = {
     "everyday": views.CARD_VIEW,
     **views.STATES,
     "kinds": views.ALL_KINDS,
+    "grave": views.GRAVE,
     "hostile": views.hostile_card(),
     "long": views.with_files(
         views.file_view(b"dist/" + b"deep/" * 40 + b"app.min.js", b"a=1;" * 25_000, b"a=1;" * 12_500 + b"b=2;" * 12_500)
