@@ -1,9 +1,9 @@
 """Passwords, keys and tokens in a text, found by their shapes.
 
-betterleaks (a Go library with some 460 rules) knows most kinds; a few rules of our own are added for what it misses or
-takes for granted: credentials in a URL, a basic authorization header, an AWS key id that stands alone. A marker in the
-text that asks the library to look away is not obeyed, since who wrote the text wrote the marker. Base64 that holds a
-text is looked into, twice over.
+betterleaks (a Go library with some 460 rules) knows most kinds; a few rules of our own are added for what it misses
+or takes for granted: credentials in a URL, a basic authorization header, an AWS key id that stands alone, the first
+half of a private key. A marker in the text that asks the library to look away is not obeyed: who wrote the text wrote
+it. Base64 that holds a text is looked into, twice over.
 
 Work is bounded by counts: a text is searched in windows of so many characters, which overlap, and no further than
 findings are asked for. Whoever calls is asked before each window whether there is time.
@@ -68,6 +68,11 @@ _OWN: Final = (
         re.compile(r"(?<![A-Za-z0-9])(?P<secret>(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16})(?![A-Za-z0-9])"),
         lambda text: not text.endswith("EXAMPLE"),
     ),
+    _Own(  # the library wants its end too, which may be in another file
+        "private-key",
+        re.compile(r"-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----\s{1,9}(?P<secret>[A-Za-z0-9+/=]{40})"),
+        bool,
+    ),
 )
 _MIXED: Final = re.compile(r"(?=\S{0,300}[A-Za-z])(?=\S{0,300}\d)\S{8,}")
 _REAL: Final[dict[str, Callable[[str], object]]] = {
@@ -92,16 +97,15 @@ def find_leaks(text: str, check_time: Callable[[], None], lines: Sequence[range]
         check_time: called before each window; raises where there is no more time.
         lines: those that count; None for all. A secret that stands on none of them is left out.
     """
-    seen: set[tuple[int, int]] = set()
+    seen: set[int] = set()
     for view in _views(text.replace("\0", " ")):  # a C string ends at NUL
         for start, window in _windows(_MARKERS.sub(r"\1 ", view)):
             if not _meets(lines, start, start + window.count("\n")):
                 continue
             check_time()
-            for leak in (*_own_leaks(window, start), *_engine_leaks(window, start)):
-                place = (leak.first, leak.last)
-                if _meets(lines, *place) and place not in seen:  # another window, view or rule may find it too
-                    seen.add(place)
+            for leak in (*_engine_leaks(window, start), *_own_leaks(window, start)):
+                if _meets(lines, leak.first, leak.last) and leak.first not in seen:
+                    seen.add(leak.first)  # another window, view or rule may find it too
                     yield leak
 
 

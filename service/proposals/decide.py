@@ -305,6 +305,7 @@ def fixed_now(who: Decider, standing: Standing, proof: Shown = "session") -> Fix
 
 async def _record(tx: Tx, who: Decider, stored: Stored, said: Verdicts, fixed: Fixed) -> None:
     acknowledged = sorted(said.acknowledged)
+    reason = said.reason if said.verdict == "approve" else ""
     await tx.record(
         Decision(
             proposal=stored.id,
@@ -314,7 +315,7 @@ async def _record(tx: Tx, who: Decider, stored: Stored, said: Verdicts, fixed: F
             digest=said.digest,
             acknowledged=acknowledged,
             note=said.note,
-            reason=said.reason,
+            reason=reason,
             committer=fixed.committer,
             at=fixed.at,
             proof=fixed.proof,
@@ -330,5 +331,5 @@ async def _record(tx: Tx, who: Decider, stored: Stored, said: Verdicts, fixed: F
         note_sha256=sha256(said.note.encode()),
         proof=fixed.proof,
         **({"signature": fixed.signature.decode()} if fixed.signature else {}),
-        **({"reason": said.reason} if said.reason else {}),
+        **({"reason": reason} if reason else {}),
     )

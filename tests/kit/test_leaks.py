@@ -55,6 +55,11 @@ def test_base64_of_base64_is_opened_and_lines_after_it_keep_their_numbers() -> N
     assert [leak.first for leak in found(f'{code}\nx = "{canary()}"\n')] == [after]
 
 
+def test_a_key_that_is_split_over_two_texts_is_found_by_its_first_half() -> None:
+    key = KINDS["openssh key"]
+    assert [(leak.kind, leak.first) for leak in found(PLAIN + key[: len(key) // 2])] == [("private-key", 2)]
+
+
 def test_only_lines_that_count_are_told_of() -> None:
     text = "".join(f'x = "{canary()}"\n' for _ in range(5))
     assert [leak.first for leak in found(text, [range(2, 3), range(5, 6)])] == [2, 5]

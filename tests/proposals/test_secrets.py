@@ -225,6 +225,13 @@ async def test_a_secret_is_let_through_with_a_reason_only_which_is_written_down(
     assert REASON in entry.body
 
 
+async def test_who_declines_gives_no_reason_and_none_is_kept(house: House) -> None:
+    shown = await house.propose(house.arguments(**asked(canary())))
+    assert (await house.decide(shown, "decline", reason=f"Not {canary()}")).state == "declined"
+    [row] = await rows(house, "SELECT reason FROM decision WHERE proposal = :id", shown)
+    assert row.reason == ""
+
+
 async def test_a_reason_is_for_secrets_and_nobody_else_needs_one(house: House) -> None:
     shown = await house.propose()
     assert "secrets" not in shown or shown["secrets"] is None
