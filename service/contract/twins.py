@@ -42,8 +42,8 @@ def _in_one(store: Store, one: Shown) -> Iterator[Note]:
     for folder, names in sorted(made.items()):
         before, after = _names(store, old, folder), _names(store, new, folder)
         for name, other, how in _pairs(names - set(before), before, after):
-            at, beside = (folder + b"/" + one if folder else one for one in (name, other))
-            yield Note(code="looks_alike", at=quote_path(at), params={"other": quote_path(beside), "how": how})
+            at, beside = (quote_path(folder + b"/" + last if folder else last) for last in (name, other))
+            yield Note(code="looks_alike", at=at, params={"other": beside, "how": how})
 
 
 def _steps(path: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -63,16 +63,16 @@ def _names(store: Store, tree: Oid | None, folder: bytes) -> tuple[bytes, ...]:
 def _pairs(fresh: Names, before: Names, after: Names) -> Iterator[tuple[bytes, bytes, str]]:
     """Each new name with one that it passes for. Of two new ones the later does so."""
     there = sorted({*before, *after}, key=lambda name: (name in fresh, name))
-    first: dict[str, bytes] = {}
     twins: dict[str, bytes] = {}
+    alike: dict[str, bytes] = {}
     for name in there:
-        looks = skeleton(name.decode("utf-8", "replace"))
-        other = twins.setdefault(twin_key(name), name) if name in after else name
-        if name in fresh and other != name:
-            yield name, other, "form" if _same_form(name, other) else "case"
-        elif name in fresh and first.get(looks, name) != name:
-            yield name, first[looks], "letters"
-        first.setdefault(looks, name)
+        key = twin_key(name)
+        twin = twins.setdefault(key, name) if name in after else name
+        other = alike.setdefault(skeleton(name.decode("utf-8", "replace")), name)
+        if name in fresh and twin != name:
+            yield name, twin, "form" if _same_form(name, twin) else "case"
+        elif name in fresh and twin_key(other) != key:
+            yield name, other, "letters"
 
 
 def _same_form(one: bytes, other: bytes) -> bool:

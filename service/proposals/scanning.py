@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +33,8 @@ NAME_PLACE: Final = WORDS_PLACE + "name"
 """Where a secret is that stands in the name of a new branch or tag."""
 LEAKS_MOST: Final = 20
 """So many of one file, message or the like are named."""
+FOUND_SHOWN: Final = 100
+"""So many are named where many files have some."""
 BINARY_BYTES: Final = 8_000_000
 """So much of what is no text is searched in one proposal."""
 
@@ -81,7 +83,7 @@ def secret_warnings(store: Staging, plan: Plan, words: Mapping[str, str]) -> tup
     contents = _Contents(store)
     shown = shown_changes(store, plan)
     found: dict[tuple[str, str], set[tuple[int, str]]] = {}
-    for piece in (*_words(plan, words), *_paths(store, shown), *contents.pieces(shown)):
+    for piece in chain(_words(plan, words), _paths(store, shown), contents.pieces(shown)):
         for leak in piece.leaks(store.check_time):
             found.setdefault((piece.at, piece.where), set()).add((leak.first, leak.kind))
     notes = [_note(at, where, places) for (at, where), places in found.items()]
@@ -195,9 +197,13 @@ def _note(at: str, where: str, places: Iterable[tuple[int, str]]) -> Note:
 
 
 def _folded(notes: Sequence[Note]) -> tuple[Note, ...]:
-    """Many are one; a digest tells it from one of others that are as many."""
-    folded = fold_alike(notes)
-    if len(folded) == len(notes):
-        return folded
-    all_of_them = digest({"found": [note.model_dump(mode="json") for note in notes]})
-    return tuple(note.model_copy(update={"params": {**note.params, "sha256": all_of_them}}) for note in folded)
+    """Those of many files are one, with the first places; a digest tells it from one of others that are as many."""
+    words = [note for note in notes if note.at.startswith(WORDS_PLACE)]
+    files = [note for note in notes if not note.at.startswith(WORDS_PLACE)]
+    folded = fold_alike(files)
+    if len(folded) != len(files):
+        first = [[kind, line, note.at] for note in files for kind, line in note.params["found"]][:FOUND_SHOWN]
+        all_of_them = digest({"found": [note.model_dump(mode="json") for note in files]})
+        more = {"found": first, "sha256": all_of_them}
+        folded = tuple(note.model_copy(update={"params": {**note.params, **more}}) for note in folded)
+    return (*words, *folded)

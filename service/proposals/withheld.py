@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from service.contract.data import Json
-from service.contract.plan import Note, ReviewCard
+from service.contract.plan import ReviewCard
 from service.contract.risk import LEAK, WORDS_PLACE
 from service.kit.canonical import sha256
 
@@ -17,12 +17,13 @@ WITHHELD: Final = "[withheld: here is what looks like a secret]"
 def secrets_of(card: ReviewCard) -> Sequence[Json] | None:
     """What the card says of secrets, for who proposed them: kind, place and line of each."""
     withheld = is_withheld(card, "path")
-    told = [
-        {"kind": kind, "where": note.params["where"], "line": line, "path": None if withheld else _path(note)}
-        for note in card.warnings
-        if note.code == LEAK
-        for kind, line in note.params["found"]
-    ]
+    told = []
+    for note in card.warnings:
+        if LEAK in {note.code, note.at}:  # where many files have some, they are one note with the places in it
+            where = note.params.get("where", "content")
+            for kind, line, *at in note.params["found"]:
+                path = None if withheld or where != "content" else (*at, note.at)[0]
+                told.append({"kind": kind, "where": where, "line": line, "path": path})
     return told or None
 
 
@@ -39,7 +40,3 @@ def words_of(card: ReviewCard, where: str) -> str | None:
 def names_of(card: ReviewCard, names: Iterable[str]) -> list[str]:
     """The names of warnings, which hold paths, for the ledger; their SHA-256 where a path is withheld."""
     return [sha256(name.encode()) for name in names] if is_withheld(card, "path") else list(names)
-
-
-def _path(note: Note) -> str | None:
-    return None if note.at.startswith(WORDS_PLACE) else note.at

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from service.contract.data import Json
-from service.contract.plan import Note
 from service.contract.twins import skeleton
 from service.proposals.planning import Planned, load_card
 from tests.planned import Bench
@@ -105,14 +104,9 @@ def copied(bench: Bench, branch: str) -> str:
     return git(bench.path, "rev-parse", branch).decode().strip()
 
 
-def test_a_name_that_changes_its_case_passes_for_no_other(bench: Bench, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["ReadMe", "readme"])
+def test_a_name_that_changes_its_case_passes_for_no_other(bench: Bench, tmp_path: Path, name: str) -> None:
     copy = bench.copy(tmp_path)
     patches = Bench(copy.path, OPERATIONS["propose_patch"])
-    patch = "diff --git a/README b/ReadMe\nsimilarity index 100%\nrename from README\nrename to ReadMe\n"
+    patch = f"diff --git a/README b/{name}\nsimilarity index 100%\nrename from README\nrename to {name}\n"
     assert alike(patches.plan(patches.ask({"message": "Rename", "patch": patch}))) == []
-
-
-def test_a_warning_of_a_name_is_acknowledged_like_any_other(bench: Bench) -> None:
-    planned = imports(bench, {"path": CYRILLIC, "content": "x\n"})
-    names = [note.name for note in load_card(planned.card).warnings]
-    assert f"looks_alike:{Note(code='x', at=CYRILLIC).at}" in names

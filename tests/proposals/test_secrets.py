@@ -199,6 +199,17 @@ def test_much_that_is_no_text_is_said_not_to_be_searched(bench: Bench, monkeypat
     assert "not_searched:b.bin" in [note.name for note in load_card(planned.card).warnings]
 
 
+async def test_what_is_withheld_stays_so_where_many_files_have_secrets(house: House) -> None:
+    secret = canary()
+    files = [{"path": f"{secret}/f{number}.py", "content": f'x = "{canary()}"\n'} for number in range(12)]
+    shown = await house.propose(house.arguments(*files, message=f"Add {secret}", reason=f"For {secret}."))
+    assert secret not in json.dumps(shown)
+    assert len([one for one in shown["secrets"] if one["where"] == "content"]) == 12
+    plain = [{**file, "path": f"f{number}.py"} for number, file in enumerate(files)]
+    shown = await house.propose(house.arguments(*plain))
+    assert [one["path"] for one in shown["secrets"]] == sorted(file["path"] for file in plain)
+
+
 # The decision
 
 
