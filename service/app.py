@@ -34,6 +34,7 @@ from service.proposals.desk.repositories import OwnerRepositories
 from service.proposals.dividing import Dividing
 from service.proposals.own import OwnProposals
 from service.proposals.restore import ReachedRestorePoints
+from service.proposals.scanning import check_secrets
 from service.proposals.signing import Signing
 from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
@@ -64,7 +65,7 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
     store = ProposalStore(database, storage)
     registry = discover()
     submit = Submit(database, storage, settings.host)
-    deciding = Decide(store, BareRepository, anyio.to_thread.run_sync, waiter)
+    deciding = Decide(store, BareRepository, anyio.to_thread.run_sync, waiter, check_secrets)
 
     def ports(actor: Actor) -> Ports:
         own = OwnProposals(actor, database, storage, submit, waiter, registry.operations(), settings.issuer)

@@ -226,6 +226,25 @@ ALL_KINDS = with_files(
     file_view("путь/\u202eevil\n.py".encode(), b"a = 1\n", b"a = 2"),
 )
 
+GRAVE = change(
+    CARD_VIEW,
+    warnings=(
+        Note(
+            code="secret",
+            at="scripts/install.sh",
+            params={"where": "content", "found": [["github-pat", 4], ["url-password", 12]], "reason": True},
+        ),
+        Note(code="secret", at="//message", params={"where": "message", "found": [["jwt", 1]], "reason": True}),
+        Note(
+            code="hidden_characters",
+            at="scripts/install.sh",
+            params={"count": 1, "where": "content", "confirm": "U+202E"},
+        ),
+        Note(code="looks_alike", at="scripts/insta1l.sh", params={"other": "scripts/install.sh", "how": "letters"}),
+    ),
+)
+"""What takes a reason, a text to type and a tick."""
+
 PARTS = desk.PartsView(
     id=PROPOSAL,
     tenant=TENANT,
@@ -276,6 +295,9 @@ def hostile_card() -> desk.CardView:
 
 _CODES = ("file_created", "file_updated", "file_deleted", "file_renamed", "mode_changed")
 _WARNINGS = (
+    "secret",
+    "looks_alike",
+    "not_searched",
     "becomes_executable",
     "hidden_characters",
     "line_ends_change",
@@ -285,6 +307,7 @@ _WARNINGS = (
     "deletes_file",
 )
 _PARAMS = {"mode": HOSTILE, "count": 2, "where": "path", "lines": 3, "kind": "workflow", "bytes": 4}
+_PARAMS |= {"found": [[HOSTILE, 3]], "other": HOSTILE, "how": "letters"}
 
 
 def inbox_line(number: int, **more: Any) -> desk.InboxLine:
@@ -714,6 +737,7 @@ CARDS: dict[str, desk.CardView] = {
     "everyday": CARD_VIEW,
     **STATES,
     "kinds": ALL_KINDS,
+    "grave": GRAVE,
     "hostile": hostile_card(),
     "long": with_files(
         file_view(b"dist/" + b"deep/" * 40 + b"app.min.js", b"a=1;" * 25_000, b"a=1;" * 12_500 + b"b=2;" * 12_500)

@@ -40,6 +40,7 @@ from service.proposals.own import OwnProposals
 from service.proposals.planning import load_card
 from service.proposals.reading import record_sent
 from service.proposals.restore import ReachedRestorePoints
+from service.proposals.scanning import check_secrets
 from service.proposals.signing import Signing
 from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
@@ -251,7 +252,7 @@ class Stage:
         self.waiter = Waiter(self.app_db)
         self.submit = Submit(self.app_db, self.storage, "localhost")
         store = ProposalStore(self.app_db, self.storage)
-        self.decide = Decide(store, BareRepository, anyio.to_thread.run_sync, _AtOnce())
+        self.decide = Decide(store, BareRepository, anyio.to_thread.run_sync, _AtOnce(), check_secrets)
         self.signing = Signing(self.decide, ISSUER)
         self.again = AskAgain(self.app_db)
         self.undo = Undo(self.app_db, self.submit, REGISTRY.operations())

@@ -74,6 +74,15 @@ class OutcomeAnswer(Answer):
     left_out_count: int | None = Field(None, description="How many there are in all.")
 
 
+class SecretAnswer(Answer):
+    """What looks like a password, key or token. What it is is never said."""
+
+    kind: str
+    where: str = Field(description="content, path, message or reason.")
+    line: int = Field(description="From 1; of paths: which of the new ones, in byte order.")
+    path: str | None = Field(None, description="Of content: the file.")
+
+
 class HeadlineAnswer(Answer):
     """The first line of the review card as a code with its parameters."""
 
@@ -141,6 +150,10 @@ class ProposalAnswer(Answer):
     branch_moved: bool = Field(description="Whether a pinned ref is no longer where it was pinned.")
     outcome: OutcomeAnswer | None = None
     received: list[ReceivedAnswer]
+    secrets: list[SecretAnswer] | None = Field(
+        None,
+        description="What looks like secrets; the owner must say why they may come. Better propose without.",
+    )
     headline: HeadlineAnswer
     other_agents: list[OtherAgentAnswer] | None = Field(
         None, description="Who else is at work in this repository; for information, it blocks nothing."

@@ -158,7 +158,11 @@ def fold_alike(found: Sequence[Note]) -> tuple[Note, ...]:
 
 def _many(code: str, notes: Sequence[Note]) -> Note:
     paths = [note.at for note in notes[:PATHS_SHOWN]]
-    return Note(code="many_alike", at=code, params={"count": len(notes), "paths": paths, "first": notes[0].params})
+    asks = {
+        name: note.params[name] for note in reversed(notes) for name in ("confirm", "reason") if name in note.params
+    }
+    told = {"count": len(notes), "paths": paths, "first": notes[0].params}
+    return Note(code="many_alike", at=code, params={**told, **asks})
 
 
 def change_counts(files: Sequence[ChangedFile], notes: Sequence[Note]) -> dict[str, Any]:

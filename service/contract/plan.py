@@ -108,7 +108,8 @@ class Plan(Data):
 class Note(Data):
     """One thing to say, as a code and parameters, never as a sentence. `at` is the path or ref it speaks of.
 
-    A warning with the parameter `confirm` needs more than a tick: who approves types that text.
+    A warning with the parameter `confirm` needs more than a tick: who approves types that text. One with `reason` wants
+    to be told why it is let through; one reason is enough for all of a card.
     """
 
     code: str

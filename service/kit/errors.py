@@ -83,6 +83,8 @@ class Code(Enum):
     WARNINGS_OPEN = Wire("warnings_not_acknowledged", 409, "Acknowledge each warning that the card names.")
     NOT_SHOWN = Wire("not_shown_in_full", 409, "Open every file of the card in this session, then decide.")
     CONFIRMATION_OPEN = Wire("confirmation_missing", 409, "Type what the card asks for before you approve.")
+    REASON_MISSING = Wire("reason_missing", 409, "Say why what the card warns of may be let through.")
+    SECRETS_SINCE = Wire("secrets_since", 409, "Ask for changes, so that it is proposed again with a card that warns.")
     SIGNATURE_NEEDED = Wire("signature_needed", 409, "Approve it in a browser, with a passkey that signs.")
     SIGNATURE_REFUSED = Wire("signature_refused", 409, "Approve it again, and let the passkey that is asked sign.")
     NOT_TOO_LATE = Wire("not_too_late", 409, "Only what became stale or expired can be asked for again.")

@@ -20,9 +20,22 @@ from service.kit.database import Conflict
 from service.kit.errors import Code, Refusal
 from service.proposals.parts import check_verdict, decline_rest, end_stale
 from service.proposals.planning import broken_pin, load_card, load_manifests, load_pins, load_plan
-from service.proposals.ports import Change, Decision, Expects, InThread, Shown, Store, Stored, Tx, Verdict, Waits
+from service.proposals.ports import (
+    Change,
+    ChecksSecrets,
+    Decision,
+    Expects,
+    InThread,
+    Shown,
+    Store,
+    Stored,
+    Tx,
+    Verdict,
+    Waits,
+)
 from service.proposals.states import FINAL, LostRace, move, read_outcome
 from service.proposals.view import Decider, Verdicts
+from service.proposals.withheld import names_of
 from service.writer.ports import RefReader
 from service.writer.provenance import committer_line
 
@@ -39,6 +52,8 @@ WRITTEN_DOWN = frozenset(
         Code.NOT_SHOWN,
         Code.WARNINGS_OPEN,
         Code.CONFIRMATION_OPEN,
+        Code.REASON_MISSING,
+        Code.SECRETS_SINCE,
         Code.PROOF_NEEDED,
         Code.NOT_FOUND,
         Code.SIGNATURE_NEEDED,
@@ -88,6 +103,7 @@ class Decide:
         store: as the role `placet_app`.
         open: gives the repository in a folder, to read its refs.
         in_thread: where that is done.
+        check_secrets: searches again what is to be approved; see `scanning.check_secrets`.
         waiter: tells when the writer has come to an end.
     """
 
@@ -95,6 +111,7 @@ class Decide:
     open: Callable[[Path], RefReader]
     in_thread: InThread
     waiter: Waits
+    check_secrets: ChecksSecrets
 
     async def __call__(self, who: Decider, proposal_id: UUID, said: Verdicts) -> Decided:
         """Decide, and wait for the writer when it was a yes.
@@ -108,6 +125,7 @@ class Decide:
     async def run(self, who: Decider, proposal_id: UUID, said: Verdicts, then: Then[T]) -> Decided | T:
         """The same with another end: what `then` makes of an approval that may be made. Raises as a decision does."""
         check_text(said.note, "note", most=NOTE_MOST, least=1 if said.verdict == "changes" else 0)
+        check_text(said.reason, "reason", most=NOTE_MOST, least=0)
         with self.waiter.expecting(str(proposal_id)) as expected:
             first = await self.store.repeat(who.actor.tenant, lambda tx: self._decide(tx, who, proposal_id, said, then))
             if isinstance(first, Refusal):
@@ -168,7 +186,14 @@ class Decide:
         _check_acknowledged(warnings, said)
         proof = await _check_proof(tx, who, warnings)
         standing.check(wanted(load_plan(stored.plan), load_manifests(stored.manifest)))
+        await self._search(tx, stored, said.reason)
         return await then(tx, who, stored, standing, said, fixed_now(who, standing, proof))
+
+    async def _search(self, tx: Tx, stored: Stored, reason: str) -> None:
+        """What is approved is searched for secrets once more. Raises as `check_secrets`."""
+        path, objects = (await tx.place(stored.repository)).path, await tx.staged(stored.id)
+        plan, card = load_plan(stored.plan), load_card(stored.card)
+        await self.in_thread(lambda: self.check_secrets(path, plan, card, objects, reason))
 
     async def _approve(
         self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts, fixed: Fixed
@@ -246,6 +271,8 @@ def _check_acknowledged(warnings: Sequence[Note], said: Verdicts) -> None:
     asked = [note.params["confirm"] for note in warnings if "confirm" in note.params]
     if untyped := [text for text in asked if text not in said.confirmed]:
         raise Refusal(Code.CONFIRMATION_OPEN, "What the card asks you to type is not there.", confirm=untyped)
+    if unreasoned := [note.name for note in warnings if note.params.get("reason") and not said.reason]:
+        raise Refusal(Code.REASON_MISSING, "Why this may be let through is not said.", warnings=unreasoned)
 
 
 async def _check_proof(tx: Tx, who: Decider, warnings: Sequence[Note]) -> Shown:
@@ -278,6 +305,7 @@ def fixed_now(who: Decider, standing: Standing, proof: Shown = "session") -> Fix
 
 async def _record(tx: Tx, who: Decider, stored: Stored, said: Verdicts, fixed: Fixed) -> None:
     acknowledged = sorted(said.acknowledged)
+    reason = said.reason if said.verdict == "approve" else ""
     await tx.record(
         Decision(
             proposal=stored.id,
@@ -287,6 +315,7 @@ async def _record(tx: Tx, who: Decider, stored: Stored, said: Verdicts, fixed: F
             digest=said.digest,
             acknowledged=acknowledged,
             note=said.note,
+            reason=reason,
             committer=fixed.committer,
             at=fixed.at,
             proof=fixed.proof,
@@ -298,8 +327,9 @@ async def _record(tx: Tx, who: Decider, stored: Stored, said: Verdicts, fixed: F
         f"decision.{said.verdict}",
         str(stored.id),
         card_digest=said.digest,
-        acknowledged=acknowledged,
+        acknowledged=names_of(load_card(stored.card), acknowledged),
         note_sha256=sha256(said.note.encode()),
         proof=fixed.proof,
         **({"signature": fixed.signature.decode()} if fixed.signature else {}),
+        **({"reason": reason} if reason else {}),
     )

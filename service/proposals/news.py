@@ -9,6 +9,7 @@ from service.grants.tables import connection, membership, person, project
 from service.kit.database import Bound
 from service.proposals.planning import load_card
 from service.proposals.tables import proposal
+from service.proposals.withheld import words_of
 from service.publish.words import Decider, News
 from service.repositories.tables import repository
 
@@ -52,7 +53,7 @@ async def read_news(tx: Bound, proposal_id: UUID) -> News | None:
         kind=row.kind,
         repository=row.repository_name,
         proposer=row.proposer,
-        reason=load_card(row.card).agent_words.get("reason", ""),
+        reason=words_of(load_card(row.card), "reason") or "",
         expires_at=row.expires_at,
         deciders=tuple(Decider(one.id, one.email, one.role == "owner") for one in people),
     )

@@ -28,6 +28,7 @@ from service.proposals.submission import Submission
 from service.proposals.submit import Submit
 from service.proposals.tables import decision, proposal
 from service.proposals.waiting import Waiter
+from service.proposals.withheld import WITHHELD, is_withheld, secrets_of, words_of
 from service.repositories.bare import BareRepository
 from service.repositories.placement import Place, Storage
 
@@ -162,8 +163,8 @@ class OwnProposals:
             "kept": _kept(card),
             "group_id": row.group_id,
             "part_of": str(row.parent) if row.parent else None,
-            "message": card.agent_words.get("message"),
-            "reason": card.agent_words["reason"],
+            "message": words_of(card, "message"),
+            "reason": words_of(card, "reason"),
             "created_at": row.created_at.isoformat(),
             "expires_at": row.expires_at.isoformat(),
             "card_digest": row.digest,
@@ -171,14 +172,16 @@ class OwnProposals:
             "pins": [{"ref": pin.fact.name, "oid": pin.seen} for pin in pins],
             "branch_moved": moved,
             "outcome": _outcome(row),
-            "received": self._received(row),
+            "received": self._received(row, card),
+            "secrets": secrets_of(card),
             "headline": card.headline.model_dump(mode="json"),
             "next": _next(row),
         }
 
-    def _received(self, row: Row[Any]) -> Sequence[Json]:
+    def _received(self, row: Row[Any], card: ReviewCard) -> Sequence[Json]:
         operation = self.operations[row.kind]
-        return operation.received(operation.request.model_validate(json.loads(row.request)))
+        received = operation.received(operation.request.model_validate(json.loads(row.request)))
+        return [{**one, "path": WITHHELD} for one in received] if is_withheld(card, "path") else received
 
 
 def _kept(card: ReviewCard) -> Sequence[Json] | None:

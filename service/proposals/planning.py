@@ -30,10 +30,13 @@ from service.contract.plan import (
     Value,
 )
 from service.contract.refs import BRANCHES
+from service.contract.risk import in_order
 from service.contract.showing import shown_changes
+from service.contract.twins import look_alikes
 from service.contract.world import Store, World, tree_of
 from service.kit.canonical import canonical, digest, sha256
 from service.kit.errors import Code, Refusal
+from service.proposals.scanning import NAME_PLACE, secret_warnings
 from service.repositories.bare import BareRepository
 from service.repositories.objects import decode, encode
 from service.repositories.staging import Staging
@@ -173,7 +176,11 @@ def _reviewed(
     _check_size(staging, plan)
     reviewed = manifests(staging, plan)
     card = operation.review_card(request, world, plan)
-    card = card.model_copy(update={"sections": (*sections, *card.sections)})
+    secrets = secret_warnings(staging, plan, card.agent_words)
+    if any(note.at == NAME_PLACE for note in secrets):  # names go everywhere, and another one is easily found
+        raise Refusal(Code.REF_REJECTED, "A new name has what looks like a secret.", rule="secret")
+    found = (*secrets, *look_alikes(staging, plan), *card.warnings)
+    card = card.model_copy(update={"sections": (*sections, *card.sections), "warnings": in_order(found)})
     return Planned(
         pins=_text(PINS.dump_python(pins, mode="json")),
         plan=_text(plan.model_dump(mode="json")),

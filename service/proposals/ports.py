@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 from uuid import UUID
 
 from service.contract.answers import State
 from service.contract.data import Json
-from service.contract.plan import MoveRef
+from service.contract.plan import MoveRef, Plan, ReviewCard
 from service.grants.proof import Proof
 from service.grants.standing import Proposer, Standing
 from service.kit.actor import Actor
@@ -109,6 +110,8 @@ class Decision:
     at: datetime
     proof: Shown = "session"
     signature: bytes | None = None
+    reason: str = ""
+    """Why what the card warns of was let through."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +209,9 @@ class Tx(Protocol):
 
     async def work(self, proposal_id: UUID) -> Work | None:
         """A proposal's state and place."""
+
+    async def staged(self, proposal_id: UUID) -> bytes:
+        """The objects that were staged for a proposal."""
 
     async def place(self, repository_id: UUID) -> Place:
         """Where a repository lies. Raises NOT_FOUND."""
@@ -309,6 +315,12 @@ class Waits(Protocol):
 
     def expecting(self, proposal_id: str) -> AbstractContextManager[Expects]:
         """Miss no end that comes from now on."""
+
+
+class ChecksSecrets(Protocol):
+    """Search again what is to be approved; see `scanning.check_secrets`. Blocking."""
+
+    def __call__(self, path: Path, plan: Plan, card: ReviewCard, objects: bytes, reason: str, /) -> None: ...
 
 
 class InThread(Protocol):

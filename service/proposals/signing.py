@@ -116,6 +116,7 @@ def _stored(said: Verdicts) -> Json:
         "acknowledged": sorted(said.acknowledged),
         "confirmed": sorted(said.confirmed),
         "note": said.note,
+        "reason": said.reason,
     }
 
 

@@ -106,6 +106,7 @@ _WORK = (
     .join(placement, (placement.c.tenant == proposal.c.tenant) & (placement.c.repository == proposal.c.repository))
     .where(_WHICH)
 )
+_STAGED = select(staging.c.objects).where(staging.c.proposal == bindparam("which"))
 _RECORD = insert(decision)
 _RECORD_MOVE = insert(ref_move).on_conflict_do_nothing()
 _QUEUE = insert(work_queue).returning(func.pg_notify(WORK, bindparam("told", type_=Text)))
@@ -197,6 +198,9 @@ class ProposalTx:
         path = self.storage.path(row.shard, self.tenant, row.repository)
         return Work(row.state, row.repository, Place(path, row.epoch))
 
+    async def staged(self, proposal_id: UUID) -> bytes:
+        return bytes((await self.bound.execute(_STAGED, {"which": proposal_id})).scalar_one())
+
     async def place(self, repository_id: UUID) -> Place:
         return await self.storage.place(self.bound, repository_id)
 
@@ -235,6 +239,7 @@ class ProposalTx:
                 "digest": one.digest,
                 "acknowledged": canonical(list(one.acknowledged)).decode(),
                 "note": one.note,
+                "reason": one.reason,
                 "committer": one.committer,
                 "decided_at": one.at,
                 "signature": one.signature,

@@ -105,6 +105,7 @@ decision = tenant_table(
     Column("signature", LargeBinary, nullable=True),  # the person's own, in its armour
     Column("decided_at", DateTime(timezone=True), nullable=False),
     Column("proof", Text, nullable=False, server_default="session"),  # with what the person was known
+    Column("reason", Text, nullable=False, server_default=""),  # why what the card warns of was let through
     CheckConstraint("verdict IN ('approve', 'decline', 'changes')", "verdict"),
     CheckConstraint("proof IN ('session', 'passkey', 'password', 'oidc')", "proof"),
     within("proposal", "proposal"),

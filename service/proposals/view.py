@@ -340,7 +340,7 @@ class PartsView:
 @dataclass(frozen=True)
 class Verdicts:
     """What an owner says: the verdict, the digest of the card he saw, the warnings he ticked, what he typed to confirm
-    the strongest of them, a note.
+    the strongest of them, a note, and why he lets through what wants a reason.
     """
 
     verdict: Verdict
@@ -348,6 +348,7 @@ class Verdicts:
     acknowledged: frozenset[str] = frozenset()
     note: str = ""
     confirmed: frozenset[str] = frozenset()
+    reason: str = ""
 
 
 @dataclass(frozen=True)

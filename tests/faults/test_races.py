@@ -38,6 +38,7 @@ from service.proposals.decide import Decide, Decider, Verdicts
 from service.proposals.execute import Execute
 from service.proposals.expire import expire
 from service.proposals.push import Push
+from service.proposals.scanning import check_secrets
 from service.proposals.store import ProposalStore
 from service.proposals.tables import proposal
 from service.repositories.bare import BareRepository
@@ -96,7 +97,7 @@ async def decline(house: House, shown: Json) -> str:
     """Decline as the web does, which tells a loser how it ended."""
     stage = house.stage
     store = ProposalStore(stage.app_db, stage.storage)
-    deciding = Decide(store, BareRepository, anyio.to_thread.run_sync, stage.waiter)
+    deciding = Decide(store, BareRepository, anyio.to_thread.run_sync, stage.waiter, check_secrets)
     return (await deciding(house.owner, UUID(shown["proposal_id"]), Verdicts("decline", shown["card_digest"]))).state
 
 

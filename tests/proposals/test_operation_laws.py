@@ -17,16 +17,18 @@ from uuid import uuid4
 import pygit2
 import pytest
 
-from service.contract.changes import GITLINK, change_counts
+from service.contract.changes import FILE_MODES, GITLINK, change_counts
+from service.contract.changes import content_of as stands
 from service.contract.data import NULL, Json
 from service.contract.names import OWN_TRAILERS, quote_path
 from service.contract.operation import Example, Operation
 from service.contract.parts import Part
 from service.contract.plan import MoveRef, Note, Pin
 from service.contract.refs import BRANCHES, short_name
-from service.contract.world import NotPinned
+from service.contract.world import NotPinned, tree_of
 from service.kit.canonical import sha256
 from service.kit.errors import Code, Refusal
+from service.proposals import scanning
 from service.proposals.planning import (
     Planned,
     Whole,
@@ -179,6 +181,26 @@ def check_shown(case: Case) -> None:
             path = quote_path(line.path)
             assert path in {at for at, _ in said}
             assert line.mode == 0 or (path, line.sha256) in said
+
+
+@every_landing
+def test_everything_that_comes_is_searched_for_secrets(
+    scenes: Scenes, operation: Op, example: Ex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[str] = []
+    monkeypatch.setattr(scanning, "find_leaks", lambda text, *_more: searched.append(text) or ())
+    case = scenes.case(operation, example)
+    store = case.store()
+    scanning.secret_warnings(store, case.plan, case.card.agent_words)
+    known = {sha256(text.encode()) for text in searched}
+    moved = {move.ref: move for move in case.plan.effects}
+    for manifest in [one for one in case.manifests if one.of in moved]:
+        changes = list(store.changes(*(tree_of(store, oid) for oid in (manifest.old, moved[manifest.of].new))))
+        old = {sha256(stands(store, change.old)) for change in changes}
+        assert {line.sha256 for line in manifest.lines if line.mode in FILE_MODES} <= known | old
+        assert all(change.path.decode() in "\n".join(searched) for change in changes if change.old is None)
+    assert {new.message.decode() for new in case.plan.build} <= set(searched)
+    assert case.card.agent_words["reason"] in searched
 
 
 @every_landing

@@ -98,8 +98,8 @@ def test_the_card_shows_the_renames_that_the_patch_names_and_no_others(bench: Be
 def test_what_hides_in_a_patch_is_warned_of(bench: Bench) -> None:
     patch = EDIT.replace("line five", "line \u202efive") + made(".github/workflows/ci.yml") + made("x.sh", "100755")
     assert warnings(bench.plan(ask(bench, patch, message="Apply \u200b"))) == [
-        "hidden_characters://message",
         "runs_or_redirects:.github/workflows/ci.yml",
+        "hidden_characters://message",
         "hidden_characters:app.py",
         "becomes_executable:x.sh",
     ]

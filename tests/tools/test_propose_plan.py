@@ -262,14 +262,14 @@ def test_of_a_new_branch_only_what_differs_from_where_it_starts_is_shown(reposit
     assert planned.paths == (b"new.txt",)
 
 
-def test_the_card_numbers_the_steps_and_tells_the_destructive_ones_first(repository: Path) -> None:
+def test_the_card_numbers_the_steps_and_tells_what_they_lose(repository: Path) -> None:
     workflow = {"path": ".github/workflows/ci.yml", "content": "on: push\n"}
     steps = [change(workflow, message="One"), delete("done"), change(workflow, branch="a-first", message="T\u202ewo")]
     card = load_card(plan(repository, *steps).card)
     assert [(note.name, note.params["step"]) for note in card.warnings] == [
-        ("deletes_branch:done", 2),
         ("runs_or_redirects:.github/workflows/ci.yml", 1),
         ("hidden_characters://message_3", 3),
+        ("deletes_branch:done", 2),
     ]
     numbered = next(section for section in card.sections if section.code == "steps").notes
     assert [(note.at, note.params["kind"], note.params["destructive"]) for note in numbered] == [

@@ -30,6 +30,7 @@
       card_digest: fields.get("card_digest"),
       acknowledged: fields.getAll("acknowledged"),
       confirmed: fields.getAll("confirmed"),
+      reason: fields.get("reason") ?? "",
       note: fields.get("note") ?? "",
     };
   };

@@ -34,6 +34,10 @@ def _check_note(text: str) -> str:
     return check_text(text, "note", most=NOTE_MOST) if text.strip() else ""
 
 
+def _check_reason(text: str) -> str:
+    return check_text(text, "reason", most=NOTE_MOST) if text.strip() else ""
+
+
 class Decision(Arguments):
     """A decision as it is sent, by the form and by the API alike."""
 
@@ -42,13 +46,13 @@ class Decision(Arguments):
     acknowledged: Annotated[list[str], Field(default_factory=list, max_length=500)]
     note: Annotated[str, AfterValidator(_check_note)] = ""
     confirmed: Annotated[list[str], Field(default_factory=list, max_length=500)]
+    reason: Annotated[str, AfterValidator(_check_reason)] = ""
 
     @property
     def verdicts(self) -> Verdicts:
         """As the desk takes it."""
-        return Verdicts(
-            self.verdict, self.card_digest, frozenset(self.acknowledged), self.note, frozenset(self.confirmed)
-        )
+        acknowledged, confirmed = frozenset(self.acknowledged), frozenset(self.confirmed)
+        return Verdicts(self.verdict, self.card_digest, acknowledged, self.note, confirmed, self.reason)
 
 
 class Again(Arguments):

@@ -97,7 +97,11 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
         "warnings_title": ngettext(
             "{count} warning to acknowledge", "{count} warnings to acknowledge", len(view.card.warnings)
         ),
-        "to_do": len(view.card.warnings) + sum("confirm" in note.params for note in view.card.warnings),
+        "to_do": len(view.card.warnings)
+        + sum("confirm" in note.params for note in view.card.warnings)
+        + any(note.params.get("reason") for note in view.card.warnings),
+        "wants_reason": next((note.name for note in reversed(view.card.warnings) if note.params.get("reason")), None),
+        "reason": attempt.sent.reason if attempt and attempt.sent else "",
         "sections": list(_sections(view, files)),
         "files": files,
         "sent": view.sent,

@@ -204,7 +204,56 @@ _MIXED: Final = {
 
 
 def _hidden_characters(at: str, params: Params) -> Pieces:
-    return said(ngettext(*_HIDDEN[params["where"]], int(params["count"])), path=Mono(at_text(at)))
+    told = said(ngettext(*_HIDDEN[params["where"]], int(params["count"])), path=Mono(at_text(at)))
+    more = gettext(" Such characters make code read otherwise than it runs.") if "confirm" in params else ""
+    return (*told, more) if more else told
+
+
+_SECRET: Final = {
+    "content": plural(
+        "<b>{count} possible secret</b> in {path}: {found}. What lands stays in the history.",
+        "<b>{count} possible secrets</b> in {path}: {found}. What lands stays in the history.",
+    ),
+    "path": plural(
+        "<b>{count} possible secret</b> in the new paths: {found}. What lands stays in the history.",
+        "<b>{count} possible secrets</b> in the new paths: {found}. What lands stays in the history.",
+    ),
+    "message": plural(
+        "<b>{count} possible secret</b> in the commit message: {found}. What lands stays in the history.",
+        "<b>{count} possible secrets</b> in the commit message: {found}. What lands stays in the history.",
+    ),
+    "reason": plural(
+        "<b>{count} possible secret</b> in the reason that the agent gives: {found}.",
+        "<b>{count} possible secrets</b> in the reason that the agent gives: {found}.",
+    ),
+}
+
+
+def _secret(at: str, params: Params) -> Pieces:
+    found = [(str(kind), figure(int(line))) for kind, line in params["found"]]
+    told = ", ".join(gettext("{kind} on line {line}", kind=kind, line=line) for kind, line in found)
+    return said(ngettext(*_SECRET[params["where"]], len(found)), path=Mono(at_text(at)), found=told)
+
+
+def _not_searched(at: str, params: Params) -> Pieces:
+    message = ngettext(
+        "<b>Not searched for secrets.</b> {path} holds {count} byte that is not text.",
+        "<b>Not searched for secrets.</b> {path} holds {count} bytes that are not text.",
+        int(params["bytes"]),
+    )
+    return said(message, path=Mono(at_text(at)))
+
+
+_LOOKS_ALIKE: Final = {
+    "letters": later("<b>Looks like another.</b> {path} reads like {other}, and is not the same."),
+    "case": later("<b>Looks like another.</b> Some file systems take {path} and {other} for one."),
+    "form": later("<b>Looks like another.</b> {path} and {other} are the same letters, written in two ways."),
+}
+
+
+def _looks_alike(at: str, params: Params) -> Pieces:
+    message = gettext(_LOOKS_ALIKE[params["how"]])
+    return said(message, path=Mono(at_text(at)), other=Mono(at_text(params["other"])))
 
 
 def _mixed_scripts(at: str, params: Params) -> Pieces:
@@ -334,6 +383,9 @@ _CHAPTERS: Final[Mapping[Chapter, Mapping[str, Maker]]] = {
     "warning": {
         "becomes_executable": _becomes_executable,
         "hidden_characters": _hidden_characters,
+        "secret": _secret,
+        "not_searched": _not_searched,
+        "looks_alike": _looks_alike,
         "line_ends_change": _line_ends_change,
         "runs_or_redirects": _runs_or_redirects,
         "mixed_scripts": _mixed_scripts,
@@ -348,6 +400,9 @@ _CHAPTERS: Final[Mapping[Chapter, Mapping[str, Maker]]] = {
     "brief": {
         "becomes_executable": _brief(later("becomes executable")),
         "hidden_characters": _brief(later("hidden character")),
+        "secret": _brief(later("possible secrets")),
+        "not_searched": _brief(later("not searched for secrets")),
+        "looks_alike": _brief(later("looks like another name")),
         "line_ends_change": _brief(later("line ends change")),
         "runs_or_redirects": _brief_risk,
         "mixed_scripts": _brief(later("mixed alphabets")),

@@ -288,6 +288,10 @@ class PlayedTx:
             return None
         return Work(row.stored.state, row.stored.repository, self._place(row.stored.repository))
 
+    async def staged(self, proposal_id: UUID) -> bytes:
+        self.statement()
+        return bytes(self.get("proposal", proposal_id).objects)
+
     async def place(self, repository_id: UUID) -> Place:
         self.statement()
         return self._place(repository_id)

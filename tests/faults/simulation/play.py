@@ -353,7 +353,8 @@ class Play:
         who = Decider(Actor("owner", TENANT, OWNER, "olive@example.org"), "Olive Owner", "olive@example.org")
 
         def work(process: Process) -> Decided:
-            decide = Decide(self.server.store(process), self.host.opener(process), _here, _Waits(self.schedule))
+            waits = _Waits(self.schedule)
+            decide = Decide(self.server.store(process), self.host.opener(process), _here, waits, _finds_nothing)
             return drive(decide(who, proposal, Verdicts(verdict, digest)))
 
         decided = self._in_web(work)
@@ -574,6 +575,10 @@ class _Waits:
 
 def _unheard(_taken: bool) -> None:
     """Who hangs is not killed here: whoever is killed is killed by chance."""
+
+
+def _finds_nothing(*_what: object) -> None:
+    pass
 
 
 async def _here(work: Callable[[], Any]) -> Any:
