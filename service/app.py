@@ -23,6 +23,7 @@ from service.proposals.again import AskAgain
 from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide
 from service.proposals.desk.cards import OwnerCards
+from service.proposals.desk.colouring import Colouring
 from service.proposals.desk.connections import OwnerConnections
 from service.proposals.desk.inbox import OwnerInbox
 from service.proposals.desk.ledger import OwnerLedger
@@ -61,7 +62,8 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
     storage = Storage(settings.repositories)
     store = ProposalStore(database, storage)
     registry = discover()
-    submit = Submit(database, storage, settings.host)
+    colouring = Colouring(database, storage)
+    submit = Submit(database, storage, settings.host, stored=colouring.soon)
     deciding = Decide(store, BareRepository, anyio.to_thread.run_sync, waiter)
 
     def ports(actor: Actor) -> Ports:
@@ -100,6 +102,7 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
             database, settings.issuer, settings.sealer, settings.provider, Outgoing(settings.outgoing_hosts)
         ),
         streams=Streams(database, waiter, inbox.members),
+        colouring=colouring,
         notices=build_notices(settings, database),
         limits=Limits(settings.redis_url),
         registry=registry,
@@ -127,7 +130,7 @@ def create_app(settings: Settings) -> Starlette:
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await anyio.to_thread.run_sync(sweep)
-        async with waiter.running():
+        async with waiter.running(), parts.colouring.running():
             yield
         await parts.limits.close()
         await database.close()

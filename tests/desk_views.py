@@ -442,7 +442,9 @@ class CraftedDesk:
         """As the pages ask for it."""
         return SimpleNamespace(
             inbox=SimpleNamespace(read=self.inbox, glance=self.glance, members=self.members),
-            cards=SimpleNamespace(read=self.card, decide=self.decide, file=self.file, sent=self.sent),
+            cards=SimpleNamespace(
+                read=self.card, decide=self.decide, file=self.file, sent=self.sent, keep_colours=self.sent
+            ),
             parts=SimpleNamespace(read=self.read_parts, choose=self.choose, withdraw=self.choose),
             connections=SimpleNamespace(list=self.connections, change=self.connection_action),
             repositories=SimpleNamespace(list=self.repositories, change=self.repository_action),
@@ -571,7 +573,7 @@ def crafted_app(crafted: CraftedDesk) -> Starlette:
     """The desk's own handlers and templates for a signed-in person, without guard and database."""
     nothing: Any = SimpleNamespace()
     notices: Any = CraftedNotices()
-    parts = Parts(nothing, ISSUER, nothing, crafted.areas, nothing, streams=nothing, notices=notices)
+    parts = Parts(nothing, ISSUER, nothing, crafted.areas, nothing, streams=nothing, notices=notices, colouring=nothing)
     by_path: dict[str, list[Endpoint]] = {
         f"/asking/{name}": [Endpoint("GET", f"/asking/{name}", "", _asking(name))] for name in ASKING
     }

@@ -16,8 +16,10 @@ from service.contract.parts import Hunk
 from service.contract.plan import Note, ReviewCard
 from service.kit.actor import Actor
 from service.kit.errors import Refusal
+from service.proposals.coloured import NO_COLOURS, KnownColours
 from service.proposals.lists import Connections, Ledger, Repositories
 from service.proposals.ports import Answer, Prepared, Verdict
+from service.repositories.colour import Key
 
 Show = Literal["waiting", "missed", "today", "decided", "stale", "ended"]
 
@@ -251,6 +253,7 @@ class CardView:
         part_of: the proposal of which an owner chose this part.
         parts: the parts of it that wait.
         divisible: a part of it can be chosen.
+        colours: what is known of the colours of its files.
     """
 
     id: UUID
@@ -286,6 +289,7 @@ class CardView:
     part_of: UUID | None = None
     parts: tuple[UUID, ...] = ()
     divisible: bool = False
+    colours: KnownColours = NO_COLOURS
 
 
 @dataclass(frozen=True)
@@ -307,6 +311,7 @@ class OneFile:
     file: FileView
     unsent: int
     signs: bool
+    colours: KnownColours = NO_COLOURS
 
 
 @dataclass(frozen=True)
@@ -336,6 +341,7 @@ class PartsView:
     headline: Note
     parts: tuple[PartView, ...]
     waiting: int
+    colours: KnownColours = NO_COLOURS
 
 
 @dataclass(frozen=True)
@@ -399,6 +405,9 @@ class Cards(Protocol):
 
     async def sent(self, actor: Actor, proposal_id: UUID, digest: str, *, of: int, places: Collection[int]) -> None:
         """Store that the card with this digest was sent to the actor's session, and these of its files in full."""
+
+    async def keep_colours(self, actor: Actor, made: Mapping[Key, bytes]) -> None:
+        """Keep what a page had to colour, if there is room."""
 
     async def decide(self, who: Decider, proposal_id: UUID, said: Verdicts) -> DecisionResult:
         """Decide, and after an approval wait at most 10 seconds for the writer.

@@ -35,6 +35,7 @@ from service.edge.desk.when import moment
 from service.kit.errors import Code, Refusal
 from service.kit.language import gettext, later, ngettext
 from service.proposals.view import CardView, FileView, OneFile, Outcome, PinView, Verdicts
+from service.repositories.colour import Palette
 
 _CODE: Final = Markup('<code title="{whole}">{short}</code>')
 _SHORT: Final = 8
@@ -75,10 +76,10 @@ class Say:
     prove: bool = False
 
 
-def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
+def card_page(view: CardView, palette: Palette, attempt: Attempt | None = None) -> dict[str, Any]:
     """The values of the card template. Compares and colours every file: call it in a thread."""
     counting = Visible()  # only what is the agent's own counts; sentences repeat it
-    files = _panels(view.files)
+    files = _panels(view.files, palette)
     agent = _agent(view, counting)
     hidden = counting.hidden + sum(file.hidden for file in files)
     headline = sentence("headline", view.card.headline)
@@ -120,9 +121,9 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
     }
 
 
-def file_page(one: OneFile) -> dict[str, Any]:
+def file_page(one: OneFile, palette: Palette) -> dict[str, Any]:
     """The values of a page with one file, whole. Compares and colours it: call it in a thread."""
-    shown = panel(one.file, one.place)
+    shown = panel(one.file, one.place, palette)
     path = Visible()
     return {
         "unseen": one.unsent,
@@ -137,13 +138,13 @@ def file_page(one: OneFile) -> dict[str, Any]:
     }
 
 
-def _panels(files: Sequence[FileView]) -> list[FilePanel]:
+def _panels(files: Sequence[FileView], palette: Palette) -> list[FilePanel]:
     """Every file, whole as long as the page has room; a browser and a reader stop at some point."""
     panels, room = [], CARD_BYTES
     for place, file in enumerate(files, 1):
         size = size_of(file)
         fits = size <= min(FILE_BYTES, room)
-        panels.append(panel(file, place) if fits else folded_panel(file, place))
+        panels.append(panel(file, place, palette) if fits else folded_panel(file, place))
         room -= size if fits else 0
     return panels
 

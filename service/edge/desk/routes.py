@@ -1,10 +1,11 @@
 """The owner's pages: what is asked, of whom, and with which template it is answered."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from starlette.background import BackgroundTask
 from starlette.responses import RedirectResponse, Response
 
 from service.edge.desk import asking
@@ -16,6 +17,7 @@ from service.edge.pages import page
 from service.kit.actor import Actor
 from service.kit.errors import Code, Refusal
 from service.proposals.view import Decider
+from service.repositories.colour import Key, Palette
 
 LEDGER_MOST: Final = 100
 NO_CONNECTION: Final = "There is no such connection."
@@ -57,12 +59,15 @@ async def file(call: Call) -> Response:
     actor = await asking.who(call)
     proposal = asking.proposal_id(call)
     one = await call.parts.desk.cards.file(actor, proposal, asking.place(call))
-    values: dict[str, Any] = await asyncio.to_thread(file_page, one)
+    palette = Palette(one.colours.packed)
+    values: dict[str, Any] = await asyncio.to_thread(file_page, one, palette)
     if call.request.method != "HEAD":
         await call.parts.desk.cards.sent(actor, proposal, one.digest, of=one.of, places={one.place})
     if "hx-request" in call.request.headers:
-        return page(call, "file_part.html", swapped=True, **values)
-    return page(call, "file_page.html", **values)
+        shown = page(call, "file_part.html", swapped=True, **values)
+    else:
+        shown = page(call, "file_page.html", **values)
+    return _keeping(call, shown, actor, one.colours.to_keep(palette.made))
 
 
 async def decide(call: Call) -> Response:
@@ -149,13 +154,20 @@ async def ledger(call: Call) -> Response:
 
 async def _card(call: Call, actor: Actor, proposal: UUID, attempt: Attempt | None = None) -> Response:
     view = await call.parts.desk.cards.read(actor, proposal)
-    values: dict[str, Any] = await asyncio.to_thread(card_page, view, attempt)
+    palette = Palette(view.colours.packed)
+    values: dict[str, Any] = await asyncio.to_thread(card_page, view, palette, attempt)
     if call.request.method != "HEAD":  # of which nothing is sent
         await call.parts.desk.cards.sent(
             actor, proposal, view.digest, of=len(view.files), places=places_sent(values["files"])
         )
     status = attempt.refusal.code.value.status if attempt else 200
-    return page(call, "card.html", status, **values)
+    return _keeping(call, page(call, "card.html", status, **values), actor, view.colours.to_keep(palette.made))
+
+
+def _keeping(call: Call, shown: Response, actor: Actor, made: Mapping[Key, bytes]) -> Response:
+    """The same page; once it is sent, what it had to colour is kept."""
+    shown.background = BackgroundTask(call.parts.desk.cards.keep_colours, actor, made)
+    return shown
 
 
 async def _connections(call: Call, actor: Actor, notice: str = "") -> Response:

@@ -1,6 +1,7 @@
 """Which words of a line changed, in bounded work: common ends first, then a comparison of what is between them."""
 
 import re
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import Final
 
@@ -25,7 +26,7 @@ class Words:
         """The changed stretches of both lines; none where the lines have little in common."""
         before, after = _TOKEN.findall(old), _TOKEN.findall(new)
         head = _common(before, after)
-        tail = _common(before[head:][::-1], after[head:][::-1])
+        tail = _common(reversed(before[head:]), reversed(after[head:]))
         start = sum(map(len, before[:head]))
         middle = before[head : len(before) - tail], after[head : len(after) - tail]
         spans = self._compare(*middle, start)
@@ -34,7 +35,7 @@ class Words:
 
     def _compare(self, before: list[str], after: list[str], start: int) -> tuple[list[Span], list[Span]]:
         work = len(before) * len(after)
-        if work > min(self._left, _PAIR_MOST):
+        if work <= 1 or work > min(self._left, _PAIR_MOST):  # one word for another needs no comparison
             return _whole(before, start), _whole(after, start)
         self._left -= work
         old, new = _offsets(before, start), _offsets(after, start)
@@ -46,7 +47,7 @@ class Words:
         )
 
 
-def _common(one: list[str], other: list[str]) -> int:
+def _common(one: Iterable[str], other: Iterable[str]) -> int:
     count = 0
     for left, right in zip(one, other, strict=False):
         if left != right:

@@ -1,7 +1,7 @@
 """One proposal as its card shows it, and what an owner does there."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.proposals.again import TOO_LATE, AskAgain
+from service.proposals.coloured import KnownColours, keep_colours, known_colours
 from service.proposals.decide import Decide, Decided, wanted
 from service.proposals.desk.reach import LINE, LINES_MOST, card_row, count_shown, now_of, role_in
 from service.proposals.others import overlap, touched
@@ -49,6 +50,7 @@ from service.proposals.view import (
     Verdicts,
 )
 from service.repositories.bare import BareRepository
+from service.repositories.colour import Key, key_of
 from service.repositories.objects import decode
 from service.repositories.placement import Storage
 from service.repositories.reading import Objects
@@ -102,6 +104,7 @@ class OwnerCards:
         card = await asyncio.to_thread(lambda: _card(actor, opened(), said, others, role, waiting, now, operation))
         return replace(
             card,
+            colours=await self._colours(actor, card.files),
             hindrance=hindrance,
             may_undo=may_undo,
             sent=sent,
@@ -119,7 +122,17 @@ class OwnerCards:
             sent = await sent_places(tx, proposal_id, actor.session, row.digest)
             signs = await has_signing_passkey(tx, actor.id)
         of, file = await asyncio.to_thread(lambda: _Opened.of(row, at.path, objects).file(place))
-        return OneFile(proposal_id, row.tenant, row.digest, place, of, file, of - len(sent | {place}), signs)
+        colours = await self._colours(actor, (file,))
+        return OneFile(proposal_id, row.tenant, row.digest, place, of, file, of - len(sent | {place}), signs, colours)
+
+    async def _colours(self, actor: Actor, files: Sequence[FileView]) -> KnownColours:
+        keys = await asyncio.to_thread(colour_keys, files)
+        async with self.database.bound(actor.tenant) as tx:
+            return await known_colours(tx, keys)
+
+    async def keep_colours(self, actor: Actor, made: Mapping[Key, bytes]) -> None:
+        """See `proposals/coloured`."""
+        await keep_colours(self.database, actor.tenant, made)
 
     async def sent(self, actor: Actor, proposal_id: UUID, digest: str, *, of: int, places: Collection[int]) -> None:
         """What was sent, for the decision; a page of nobody's session counts for nothing, and neither does one that the
@@ -210,6 +223,22 @@ class _Opened:
         if not 1 <= place <= len(found):
             raise Refusal(Code.NOT_FOUND, "There is no such file.")
         return len(found), _file_view(self.store, found[place - 1])
+
+
+def files_of(row: Row[Any], path: Path, objects: bytes) -> Iterator[FileView]:
+    """Every file that a proposal's page shows, in its order, one after the other."""
+    opened = _Opened.of(row, path, objects)
+    return (_file_view(opened.store, one) for one in _shown_files(opened))
+
+
+def colour_keys(files: Iterable[FileView]) -> frozenset[Key]:
+    """By what the colours of these files are known."""
+    sides = (
+        (path, content)
+        for file in files
+        for path, content in ((file.old_path or file.path, file.old), (file.path, file.new))
+    )
+    return frozenset(key for path, content in sides if (key := key_of(path, content)))
 
 
 def _card(

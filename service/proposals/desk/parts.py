@@ -16,6 +16,8 @@ from service.contract.refs import short_name
 from service.contract.world import Store
 from service.kit.database import Database
 from service.kit.errors import Code, Refusal
+from service.proposals.coloured import known_colours
+from service.proposals.desk.cards import colour_keys
 from service.proposals.desk.reach import card_row, count_shown
 from service.proposals.dividing import Dividing
 from service.proposals.planning import load_card, load_plan, parts_of
@@ -48,7 +50,11 @@ class OwnerParts:
             raise Refusal(Code.NOT_DIVISIBLE, "There is nothing to choose in this proposal.")
         branch = short_name(load_plan(row.plan).effects[0].ref)
         headline = load_card(row.card).headline
-        return PartsView(row.id, row.tenant, row.project_name, row.repository_name, branch, headline, parts, waiting)
+        keys = colour_keys(file for part in parts if not part.hunks for file in part.files)
+        async with self.database.bound(who.actor.tenant) as tx:
+            colours = await known_colours(tx, keys)
+        names = (row.project_name, row.repository_name, branch)
+        return PartsView(row.id, row.tenant, *names, headline, parts, waiting, colours)
 
     async def choose(self, who: Decider, proposal_id: UUID, keep: Collection[str]) -> UUID:
         """See `proposals/dividing`."""
