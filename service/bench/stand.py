@@ -73,7 +73,7 @@ class Stand:
         return UUID(str(self.ready.tenant))
 
     async def add(self, files: int, branches: Sequence[str] = (), more: Iterable[bytes] = ()) -> Project:
-        """A repository of this many files, and what `more` adds, open to the agent; the branches start where main is."""
+        """A repository of so many files, and what `more` adds, open to the agent; the branches start where main is."""
         repository, storage = uuid4(), Storage(self.place.repositories)
         path = storage.path(FIRST_SHARD, self.tenant, repository)
         await asyncio.to_thread(build, path, files, more)

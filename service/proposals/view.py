@@ -148,6 +148,7 @@ class FileView:
         old_mode: Git's number; 0 where there was nothing.
         new_mode: Git's number; 0 where nothing will be.
         of: where it changes, if in several places: a branch, `tag NAME`, or the first line of a commit's message.
+        seen: the person who asks has marked this change as seen.
     """
 
     path: bytes
@@ -157,6 +158,7 @@ class FileView:
     old: bytes | None
     new: bytes | None
     of: str = ""
+    seen: bool = False
 
 
 @dataclass(frozen=True)
@@ -315,6 +317,27 @@ class OneFile:
 
 
 @dataclass(frozen=True)
+class Marked:
+    """A file of a proposal that was marked as seen, or whose mark was taken off.
+
+    Attributes:
+        place: which, from 1.
+        sent: it was sent in full to this session.
+        count: how many of the files are marked now.
+        of: how many there are.
+    """
+
+    proposal: UUID
+    tenant: UUID
+    place: int
+    file: FileView
+    sent: bool
+    count: int
+    of: int
+    colours: KnownColours
+
+
+@dataclass(frozen=True)
 class PartView:
     """What can be chosen of a proposal.
 
@@ -408,6 +431,9 @@ class Cards(Protocol):
 
     async def keep_colours(self, actor: Actor, made: Mapping[Key, bytes]) -> None:
         """Keep what a page had to colour, if there is room."""
+
+    async def mark(self, actor: Actor, proposal_id: UUID, place: int, *, on: bool) -> Marked:
+        """Mark one of its files as seen by this person, or take the mark off. Raises NOT_FOUND as `file`."""
 
     async def decide(self, who: Decider, proposal_id: UUID, said: Verdicts) -> DecisionResult:
         """Decide, and after an approval wait at most 10 seconds for the writer.

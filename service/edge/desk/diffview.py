@@ -3,32 +3,20 @@
 Colours and word marks only ever wrap pieces of the text itself, so a mistake in them cannot change what is read.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from markupsafe import Markup
 
 from service.contract.names import quote_path
-from service.edge.desk.lines import LAYOUTS, Layout, line_ends, shown_lines
-from service.edge.desk.pieces import bytes_text, hidden_text, mode_text
+from service.contract.risk import is_binary
+from service.edge.desk.facts import Badge, Shown, badges, facts, head_badges, is_link_elsewhere, pictures
+from service.edge.desk.lines import LAYOUTS, Layout, shown_lines
+from service.edge.desk.pieces import bytes_text
 from service.edge.desk.visible import Visible
-from service.kit.canonical import sha256
-from service.kit.language import gettext, later, ngettext
+from service.kit.language import gettext
 from service.proposals.view import FileView
 from service.repositories.colour import Palette
-from service.repositories.diff import FileDiff, diff_file
-
-EXECUTABLE: Final = 0o100755
-KINDS: Final = {0o120000: later("symbolic link"), 0o160000: later("link to another repository")}
-
-
-@dataclass(frozen=True)
-class Badge:
-    """A short fact about a file; `kind` is its colour: plain, mind, lost, hides."""
-
-    text: str
-    kind: str = "plain"
+from service.repositories.diff import diff_file
 
 
 @dataclass(frozen=True)
@@ -43,6 +31,8 @@ class FilePanel:
         place: which file of the proposal it is, from 1.
         folded: how big it is, where it is not shown yet; empty for one that is shown whole.
         layout: how the rows lie.
+        pictures: what it shows instead of rows.
+        seen: the person who looks has marked this change as seen.
     """
 
     anchor: str
@@ -58,28 +48,34 @@ class FilePanel:
     place: int
     folded: str = ""
     layout: Layout = "unified"
+    pictures: tuple[Shown, ...] = ()
+    seen: bool = False
 
 
 def panel(file: FileView, place: int, palette: Palette, layout: Layout = "unified") -> FilePanel:
     """Build the panel of one file. Takes time in proportion to its contents; call it in a thread."""
     visible, anchor = Visible(), f"file-{place}"
     diff = diff_file(file.old, file.new)
-    rows = LAYOUTS[layout](shown_lines(file, diff, palette, visible, anchor)) if diff.hunks else None
+    rows = None
+    if diff.hunks and not is_link_elsewhere(file):
+        rows = LAYOUTS[layout](shown_lines(file, diff, palette, visible, anchor))
     path = visible.path(file.path)
     old_path = visible.path(file.old_path) if file.old_path is not None else None
     return FilePanel(
         anchor=anchor,
         path=path,
         old_path=old_path,
-        badges=tuple(_badges(file, diff, visible)),
-        added=diff.added,
-        removed=diff.removed,
+        badges=tuple(badges(file, diff, visible.hidden)),
+        added=diff.added if rows is not None else 0,
+        removed=diff.removed if rows is not None else 0,
         hidden=visible.hidden,
-        facts=tuple(_facts(file, diff)),
+        facts=tuple(facts(file, diff)),
         rows=rows,
         of=Visible().line(file.of),
         place=place,
         layout=layout,
+        pictures=tuple(pictures(file)),
+        seen=file.seen,
     )
 
 
@@ -90,7 +86,7 @@ def folded_panel(file: FileView, place: int) -> FilePanel:
         anchor=f"file-{place}",
         path=visible.path(file.path),
         old_path=visible.path(file.old_path) if file.old_path is not None else None,
-        badges=(*_fate(file), *_modes(file.old_mode, file.new_mode)),
+        badges=tuple(head_badges(file)),
         added=0,
         removed=0,
         hidden=visible.hidden,
@@ -99,11 +95,14 @@ def folded_panel(file: FileView, place: int) -> FilePanel:
         of=Visible().line(file.of),
         place=place,
         folded=_sizes(file),
+        seen=file.seen,
     )
 
 
 def size_of(file: FileView) -> int:
-    """How much there is to compare, in bytes."""
+    """How much there is to compare, in bytes; nothing where one side is no text."""
+    if is_binary(file.old or b"") or is_binary(file.new or b""):
+        return 0
     return len(file.old or b"") + len(file.new or b"")
 
 
@@ -116,57 +115,3 @@ def _sizes(file: FileView) -> str:
 def file_name(file: FileView) -> str:
     """The path by which a note speaks of this file."""
     return quote_path(file.path)
-
-
-def _badges(file: FileView, diff: FileDiff, visible: Visible) -> Iterator[Badge]:
-    yield from _fate(file)
-    yield from _modes(file.old_mode, file.new_mode)
-    if diff.binary:
-        yield Badge(gettext("not text"), "mind")
-    if diff.line_ends_changed:
-        lines = diff.line_ends_changed
-        yield Badge(ngettext("line ends change on {count} line", "line ends change on {count} lines", lines), "mind")
-    elif line_ends(file) == {b"\r\n"}:
-        yield Badge(gettext("CR LF line ends"))
-    if visible.stray:
-        yield Badge(gettext("not UTF-8"), "mind")
-    if visible.hidden:
-        yield Badge(hidden_text(visible.hidden), "hides")
-
-
-def _fate(file: FileView) -> Iterator[Badge]:
-    if not file.old_mode:
-        yield Badge(gettext("new file"))
-    if not file.new_mode:
-        yield Badge(gettext("deleted"), "lost")
-    if file.old_path is not None:
-        yield Badge(gettext("renamed"))
-
-
-def _modes(old: int, new: int) -> Iterator[Badge]:
-    if old and new and old != new:
-        yield Badge(f"{mode_text(old)} → {mode_text(new)}", "mind")
-    elif not old and new == EXECUTABLE:
-        yield Badge(gettext("executable {mode}", mode=mode_text(new)), "mind")
-    yield from (Badge(gettext(KINDS[mode]), "mind") for mode in sorted({old, new} & KINDS.keys()))
-
-
-def _facts(file: FileView, diff: FileDiff) -> Iterator[str]:
-    """Sentences in place of rows, for what has no lines or the same ones."""
-    if diff.binary:
-        yield from _binary(file)
-    elif diff.hunks:
-        return
-    elif not (file.old or file.new):
-        there = file.new is not None or file.old is not None
-        yield gettext("The file is empty.") if there else gettext("There is no content to show.")
-    elif file.old == file.new:
-        yield gettext("The content stays the same, byte for byte.")
-
-
-def _binary(file: FileView) -> Iterator[str]:
-    yield gettext("This is not text, so there are no lines to compare.")
-    before, after = later("Before: {size}, SHA-256 {sha256}"), later("After: {size}, SHA-256 {sha256}")
-    for message, content in ((before, file.old), (after, file.new)):
-        if content is not None:
-            yield gettext(message, size=bytes_text(len(content)), sha256=sha256(content))

@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 from markupsafe import Markup
 
+from service.contract.changes import SYMLINK
 from service.contract.hidden import decode
 from service.contract.risk import is_binary
 from service.edge.desk.pieces import bytes_text, phrase
@@ -18,7 +19,7 @@ from service.edge.desk.visible import Sheet, Visible, line_end, ours
 from service.edge.desk.words import Span, Words
 from service.kit.language import gettext, later, ngettext
 from service.proposals.view import FileView
-from service.repositories.colour import KINDS, Colours, Palette, Stretch
+from service.repositories.colour import KINDS, PLAIN, Palette, Stretch
 from service.repositories.diff import FileDiff, Hunk, Row
 
 Layout = Literal["unified", "split"]
@@ -78,8 +79,8 @@ def _marked_ends(file: FileView, diff: FileDiff) -> Mapping[bytes, str]:
 
 def shown_lines(file: FileView, diff: FileDiff, palette: Palette, visible: Visible, anchor: str) -> Shown:
     """What is shown of a file whose contents differ. `anchor` begins the ids of places in it."""
-    old = _Side(file.old, palette.colours(file.old_path or file.path, file.old))
-    new = _Side(file.new, palette.colours(file.path, file.new))
+    old = _Side(file.old, file.old_mode, palette, file.old_path or file.path)
+    new = _Side(file.new, file.new_mode, palette, file.path)
     drawing = _Drawing(old, new, _marked_ends(file, diff), anchor)
     drafts = list(_drafts(diff.hunks, _line_count(file.new)))
     for draft in drafts:
@@ -136,10 +137,12 @@ def _line_count(content: bytes | None) -> int:
 class _Side:
     """A content before or after, by its lines."""
 
-    def __init__(self, content: bytes | None, colours: Colours) -> None:
+    def __init__(self, content: bytes | None, mode: int, palette: Palette, path: bytes) -> None:
         self.lines = decode(content or b"").split("\n")
         self.starts = list(accumulate((len(line) + 1 for line in self.lines), initial=0))
-        self.colours = colours
+        is_link = mode == SYMLINK  # what it points to is no code, and no line that ought to end
+        self.colours = PLAIN if is_link else palette.colours(path, content)
+        self.open_end = "" if is_link else gettext(_OPEN_ENDED)
 
     def text(self, number: int) -> str:
         """A line without its end, counted from 1."""
@@ -194,7 +197,7 @@ class _Drawing:
         if self._ends and row.end in self._ends:
             after += self._ends[row.end]
         self._sheet.end_line(after)
-        self._drawn.append((row, signpost, "" if row.raw.endswith(b"\n") else gettext(_OPEN_ENDED)))
+        self._drawn.append((row, signpost, "" if row.raw.endswith(b"\n") else side.open_end))
 
     def _coloured(self, before: str, text: str, at: int, end: int, stretches: Sequence[Stretch], start: int) -> str:
         """Add the text from one place to another, its coloured stretches wrapped; gives the markup that is to follow.

@@ -32,6 +32,7 @@ from service.proposals.others import overlap, touched
 from service.proposals.planning import holds, load_card, load_manifests, load_pins, load_plan, parts_of, read_fact
 from service.proposals.ports import Answer, Prepared
 from service.proposals.reading import record_sent, sent_places
+from service.proposals.seen import change_of, mark, marked
 from service.proposals.signing import Signing
 from service.proposals.states import read_outcome
 from service.proposals.store import ProposalTx
@@ -44,6 +45,7 @@ from service.proposals.view import (
     DecisionResult,
     DecisionView,
     FileView,
+    Marked,
     OneFile,
     Outcome,
     PinView,
@@ -60,6 +62,7 @@ from service.writer.provenance import Trailers
 CAME_MOST: Final = 10
 TOUCHED_MOST: Final = 20
 SUBJECT_MOST: Final = 200
+NO_FILE: Final = "There is no such file."
 
 
 @dataclass(frozen=True)
@@ -102,9 +105,11 @@ class OwnerCards:
         opened = partial(_Opened.of, row, place.path, objects)
         operation = self.undoing.operations[row.kind]
         card = await asyncio.to_thread(lambda: _card(actor, opened(), said, others, role, waiting, now, operation))
+        files, colours = await helped(self.database, actor, card.files)
         return replace(
             card,
-            colours=await self._colours(actor, card.files),
+            files=files,
+            colours=colours,
             hindrance=hindrance,
             may_undo=may_undo,
             sent=sent,
@@ -121,14 +126,25 @@ class OwnerCards:
             objects = await tx.scalar(select(staging.c.objects).where(staging.c.proposal == proposal_id))
             sent = await sent_places(tx, proposal_id, actor.session, row.digest)
             signs = await has_signing_passkey(tx, actor.id)
-        of, file = await asyncio.to_thread(lambda: _Opened.of(row, at.path, objects).file(place))
-        colours = await self._colours(actor, (file,))
+        of, found = await asyncio.to_thread(lambda: _Opened.of(row, at.path, objects).file(place))
+        (file,), colours = await helped(self.database, actor, (found,))
         return OneFile(proposal_id, row.tenant, row.digest, place, of, file, of - len(sent | {place}), signs, colours)
 
-    async def _colours(self, actor: Actor, files: Sequence[FileView]) -> KnownColours:
-        keys = await asyncio.to_thread(colour_keys, files)
+    async def mark(self, actor: Actor, proposal_id: UUID, place: int, *, on: bool) -> Marked:
+        """Mark one of its files as seen, or take the mark off."""
         async with self.database.bound(actor.tenant) as tx:
-            return await known_colours(tx, keys)
+            row = await card_row(tx, actor, proposal_id)
+            at = await self.storage.place(tx, row.repository)
+            objects = await tx.scalar(select(staging.c.objects).where(staging.c.proposal == proposal_id))
+            sent = await sent_places(tx, proposal_id, actor.session, row.digest)
+        files = await asyncio.to_thread(lambda: tuple(files_of(row, at.path, objects)))
+        if not 1 <= place <= len(files):
+            raise Refusal(Code.NOT_FOUND, NO_FILE)
+        async with self.database.bound(actor.tenant) as tx:
+            await mark(tx, actor.id, change_of(files[place - 1]), on=on)
+        shown, colours = await helped(self.database, actor, files)
+        count = sum(file.seen for file in shown)
+        return Marked(proposal_id, row.tenant, place, shown[place - 1], place in sent, count, len(files), colours)
 
     async def keep_colours(self, actor: Actor, made: Mapping[Key, bytes]) -> None:
         """See `proposals/coloured`."""
@@ -221,7 +237,7 @@ class _Opened:
         """How many files there are, and the one at this place. Raises NOT_FOUND."""
         found = list(_shown_files(self))
         if not 1 <= place <= len(found):
-            raise Refusal(Code.NOT_FOUND, "There is no such file.")
+            raise Refusal(Code.NOT_FOUND, NO_FILE)
         return len(found), _file_view(self.store, found[place - 1])
 
 
@@ -231,7 +247,19 @@ def files_of(row: Row[Any], path: Path, objects: bytes) -> Iterator[FileView]:
     return (_file_view(opened.store, one) for one in _shown_files(opened))
 
 
-def colour_keys(files: Iterable[FileView]) -> frozenset[Key]:
+async def helped(
+    database: Database, actor: Actor, files: Sequence[FileView]
+) -> tuple[tuple[FileView, ...], KnownColours]:
+    """The same files with the person's own marks, and what is known of their colours."""
+    changes, keys = await asyncio.to_thread(lambda: ([change_of(file) for file in files], _colour_keys(files)))
+    async with database.bound(actor.tenant) as tx:
+        marks = await marked(tx, actor.id, changes)
+        colours = await known_colours(tx, keys)
+    shown = (replace(file, seen=change in marks) for file, change in zip(files, changes, strict=True))
+    return tuple(shown), colours
+
+
+def _colour_keys(files: Iterable[FileView]) -> frozenset[Key]:
     """By what the colours of these files are known."""
     sides = (
         (path, content)
