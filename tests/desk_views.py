@@ -208,7 +208,6 @@ STATES: dict[str, desk.CardView] = {
 }
 
 
-
 def png(width: int, height: int, shade: int = 200) -> bytes:
     """A picture of one grey; one that would be too large has a header only."""
 
@@ -480,7 +479,12 @@ class CraftedDesk:
         return SimpleNamespace(
             inbox=SimpleNamespace(read=self.inbox, glance=self.glance, members=self.members),
             cards=SimpleNamespace(
-                read=self.card, decide=self.decide, file=self.file, sent=self.sent, keep_colours=self.sent
+                read=self.card,
+                decide=self.decide,
+                file=self.file,
+                sent=self.sent,
+                keep_colours=self.sent,
+                mark=self.mark,
             ),
             parts=SimpleNamespace(read=self.read_parts, choose=self.choose, withdraw=self.choose),
             connections=SimpleNamespace(list=self.connections, change=self.connection_action),
@@ -513,6 +517,11 @@ class CraftedDesk:
 
     async def sent(self, *_sent: Any, **_more: Any) -> None:
         """Nothing is kept."""
+
+    async def mark(self, _actor: Actor, proposal_id: UUID, place: int, *, on: bool) -> desk.Marked:
+        self.asked.append((place, on))
+        file = replace((await self.card(_actor, proposal_id)).files[place - 1], seen=on)
+        return desk.Marked(proposal_id, TENANT, place, file, True, int(on), 2, desk.NO_COLOURS)
 
     async def decide(self, who: desk.Decider, *sent: Any) -> Any:
         self.asked.append((who.actor.tenant, *sent))

@@ -132,7 +132,8 @@ def _webp(content: bytes) -> tuple[int, int]:
 
 
 def _three(content: bytes, at: int) -> int:
-    return int.from_bytes(content[at : at + 3], "little")
+    low, high = struct.unpack_from("<HB", content, at)
+    return int(low | high << 16)
 
 
 _PICTURES: Final[dict[str, tuple[Callable[[bytes], bool], Callable[[bytes], tuple[int, int]]]]] = {

@@ -150,6 +150,7 @@ PAGES = {
         for path in LISTS
         for name, desk in (("hostile", HOSTILE_LISTS), ("empty", EMPTY))
     },
+    **{f"card {name} split": (on_card(CARDS[name]), f"{CARD}?view=split") for name in ("everyday", "kinds", "hostile")},
     **{path: (views.CraftedDesk(), path) for path in (*LISTS, "/proposals/nothing", "/?show=nothing")},
 }
 

@@ -4,6 +4,7 @@ Colours and word marks only ever wrap pieces of the text itself, so a mistake in
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from markupsafe import Markup
 
@@ -17,6 +18,9 @@ from service.kit.language import gettext
 from service.proposals.view import FileView
 from service.repositories.colour import Palette
 from service.repositories.diff import diff_file
+
+LONG: Final = 20_000
+"""Characters of HTML; about a hundred lines."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,11 @@ class FilePanel:
     layout: Layout = "unified"
     pictures: tuple[Shown, ...] = ()
     seen: bool = False
+
+    @property
+    def long(self) -> bool:
+        """Whether a browser had better leave it until it comes into sight."""
+        return self.rows is not None and len(self.rows) > LONG
 
 
 def panel(file: FileView, place: int, palette: Palette, layout: Layout = "unified") -> FilePanel:
