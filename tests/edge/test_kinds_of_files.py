@@ -66,7 +66,7 @@ SAID = {
     "logo.png": ("not text", "Before: PNG of 4 by 3 pixels,", "After: PNG of 5 by 3 pixels,"),
     "huge.png": ("After: PNG of 30,000 by 30,000 pixels,", "After: a picture of so many pixels is not shown."),
     "icon.gif": ("After: GIF of 3 by 2 pixels,",),
-    "icon.svg": ("<script>alert(1)</script>",),
+    "icon.svg": ("<script>", "alert(1)"),
     "to.txt": ("renamed", "was from.txt", "The content stays the same, byte for byte."),
     "run.sh": ("100644 \u2192 100755",),
     "was-link": ("120000 \u2192 100644", "symbolic link", "there", "here"),
