@@ -24,12 +24,10 @@ class Words:
 
     def changed(self, old: str, new: str) -> tuple[list[Span], list[Span]]:
         """The changed stretches of both lines; none where the lines have little in common."""
-        before, after = _TOKEN.findall(old), _TOKEN.findall(new)
-        head = _common(before, after)
-        tail = _common(reversed(before[head:]), reversed(after[head:]))
-        start = sum(map(len, before[:head]))
-        middle = before[head : len(before) - tail], after[head : len(after) - tail]
-        spans = self._compare(*middle, start)
+        start = _head(old, new)
+        before, after = _TOKEN.findall(old, start), _TOKEN.findall(new, start)
+        tail = _common(reversed(before), reversed(after))
+        spans = self._compare(before[: len(before) - tail], after[: len(after) - tail], start)
         kept = max(len(old), len(new)) - max(sum(end - begin for begin, end in side) for side in spans)
         return spans if kept >= _ALIKE * max(len(old), len(new)) else ([], [])
 
@@ -45,6 +43,29 @@ class Words:
             [(old[first], old[last]) for _, first, last, _, _ in moves if first < last],
             [(new[first], new[last]) for _, _, _, first, last in moves if first < last],
         )
+
+
+def _head(old: str, new: str) -> int:
+    """How far both lines are the same, in whole tokens."""
+    same, most = 0, min(len(old), len(new))
+    while same < most:  # halves what is left to compare
+        half = (same + most + 1) // 2
+        if old.startswith(new[same:half], same):
+            same = half
+        else:
+            most = half - 1
+    run = _kind(old[same - 1 : same])
+    if run and run in (_kind(old[same : same + 1]), _kind(new[same : same + 1])):  # it goes on in one of them
+        while same and _kind(old[same - 1]) == run:
+            same -= 1
+    return same
+
+
+def _kind(char: str) -> str:
+    """Which run a character can be part of: of a word, of white space, or none."""
+    if char.isalnum() or char == "_":
+        return "word"
+    return "space" if char.isspace() else ""
 
 
 def _common(one: Iterable[str], other: Iterable[str]) -> int:
