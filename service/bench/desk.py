@@ -38,7 +38,7 @@ def desk(folder: Path, rounds: int) -> Results:
             Target("Coloured before", times.median(CACHED), most=CACHED_MS, unit="ms"),
             Target("Never coloured", times.median(COLD), most=COLD_MS, unit="ms"),
         ],
-        note="Over HTTP, by turns, the targets by the medians; Python, Markdown and TypeScript, of which every third line changes.",
+        note="Over HTTP, by turns; targets by the medians. Every third line of Python, Markdown and TypeScript changes.",
     )
 
 
@@ -48,8 +48,8 @@ def before(number: int) -> tuple[str, str]:
     source = "".join(path.read_text("ascii", "replace") for path in sorted(_HOUSE.glob(_TEXTS[ending])))
     source = source.replace("\ufffd", "?")  # so that bytes are characters
     start = source.find("\n", number * FILE_BYTES // 4 % max(1, len(source) - FILE_BYTES)) + 1
-    text = "".join(islice(cycle(source[start:] + "\n"), FILE_BYTES - 1))
-    return f"src/file{number}.{ending}", f"{text}\n"
+    text = f"{number}\n" + "".join(islice(cycle(source[start:] + "\n"), FILE_BYTES))
+    return f"src/file{number}.{ending}", f"{text[: FILE_BYTES - 1]}\n"
 
 
 def after(text: str) -> str:
