@@ -1,5 +1,6 @@
 """The web process: builds the parts, hands them to each other, and serves every route behind the guard."""
 
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -129,6 +130,7 @@ def create_app(settings: Settings) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        gc.freeze()  # what is loaded by now is no garbage, and is not looked through for each large page
         await anyio.to_thread.run_sync(sweep)
         async with waiter.running(), parts.colouring.running():
             yield

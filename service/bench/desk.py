@@ -38,7 +38,7 @@ def desk(folder: Path, rounds: int) -> Results:
             Target("Coloured before", times.median(CACHED), most=CACHED_MS, unit="ms"),
             Target("Never coloured", times.median(COLD), most=COLD_MS, unit="ms"),
         ],
-        note="Over HTTP, by turns; targets by the medians. Every third line of Python, Markdown and TypeScript changes.",
+        note="Over HTTP, by turns; targets by the medians. Python, Markdown, TypeScript; every third line changes.",
     )
 
 

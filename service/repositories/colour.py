@@ -90,11 +90,13 @@ class Colours:
         """The stretches of a piece of it, from start to end; what reaches over is cut off."""
         edges, at = self.edges, bisect_right(self.edges, start) & ~1
         until = (bisect_left(edges, end, at) + 1) & ~1
-        if at == until:
+        if at == until or start == end:
             return ()
         found = list(zip(edges[at:until:2], edges[at + 1 : until : 2], self._names[at >> 1 : until >> 1], strict=True))
-        found[0] = (max(found[0][0], start), found[0][1], found[0][2])
-        found[-1] = (found[-1][0], min(found[-1][1], end), found[-1][2])
+        if edges[at] < start:
+            found[0] = (start, *found[0][1:])
+        if edges[until - 1] > end:
+            found[-1] = (found[-1][0], end, found[-1][2])
         return found
 
     @cached_property
