@@ -1,5 +1,6 @@
 """The web process: builds the parts, hands them to each other, and serves every route behind the guard."""
 
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -25,6 +26,7 @@ from service.proposals.decide import Decide
 from service.proposals.desk import Desk
 from service.proposals.desk.browsing import OwnerBrowsing
 from service.proposals.desk.cards import OwnerCards
+from service.proposals.desk.colouring import Colouring
 from service.proposals.desk.connections import OwnerConnections
 from service.proposals.desk.inbox import OwnerInbox
 from service.proposals.desk.ledger import OwnerLedger
@@ -64,7 +66,8 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
     storage = Storage(settings.repositories)
     store = ProposalStore(database, storage)
     registry = discover()
-    submit = Submit(database, storage, settings.host)
+    colouring = Colouring(database, storage)
+    submit = Submit(database, storage, settings.host, stored=colouring.soon)
     deciding = Decide(store, BareRepository, anyio.to_thread.run_sync, waiter, check_secrets)
 
     def ports(actor: Actor) -> Ports:
@@ -105,6 +108,7 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
             database, settings.issuer, settings.sealer, settings.provider, Outgoing(settings.outgoing_hosts)
         ),
         streams=Streams(database, waiter, inbox.members),
+        colouring=colouring,
         notices=build_notices(settings, database),
         limits=Limits(settings.redis_url),
         registry=registry,
@@ -131,8 +135,9 @@ def create_app(settings: Settings) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        gc.freeze()  # what is loaded by now is no garbage, and is not looked through for each large page
         await anyio.to_thread.run_sync(sweep)
-        async with waiter.running():
+        async with waiter.running(), parts.colouring.running():
             yield
         await parts.limits.close()
         await database.close()

@@ -1,5 +1,7 @@
 """Views as the desk could give them: an everyday one, the states, and what an attacker would send."""
 
+import struct
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -209,8 +211,34 @@ STATES: dict[str, desk.CardView] = {
     "partly": replace(CARD_VIEW, state="declined", outcome=desk.Outcome(code="partly_approved", part=UUID(int=51))),
 }
 
+
+def png(width: int, height: int, shade: int = 200) -> bytes:
+    """A picture of one grey; one that would be too large has a header only."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    lines = (b"\0" + bytes([shade]) * width) * height if width * height < 1_000_000 else b""
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def lfs(digit: str, size: int) -> bytes:
+    """A pointer of Git LFS."""
+    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{digit * 64}\nsize {size}\n".encode()
+
+
+def commit_line(digit: str) -> bytes:
+    """A submodule's content as git diff writes it."""
+    return f"Subproject commit {digit * 40}\n".encode()
+
+
+JPEG = bytes.fromhex("ffd8ffe000104a46494600010100000100010000ffc0000b08001000200101110000ffd9")
+"""The header of a picture of 32 by 16 pixels, and nothing in it."""
+
 ALL_KINDS = with_files(
-    file_view(b"assets/logo.png", b"\x89PNG\x00old", b"\x89PNG\x00newer"),
+    file_view(b"assets/logo.png", png(64, 48, 90), png(160, 48)),
     file_view(b"docs/empty.txt", None, b""),
     file_view(
         b"docs/new.py", None, b'import os\n\n\ndef main(path: str) -> None:\n    """Say it."""\n    print(path, 42)\n'
@@ -222,6 +250,14 @@ ALL_KINDS = with_files(
     file_view(b"win.txt", b"x\r\ny\r\nz\r\n", b"x\ny\nz\n"),
     file_view(b"windows.txt", b"x\r\ny\r\nz\r\n", b"x\r\nY\r\nz\r\n"),
     file_view(b"link", b"target", None, old_mode=0o120000),
+    file_view(b"current", b"releases/2.2", b"releases/2.3", old_mode=0o120000, new_mode=0o120000),
+    file_view(b"vendor/lib", commit_line("1"), commit_line("2"), old_mode=0o160000, new_mode=0o160000),
+    file_view(b"film.mp4", lfs("3", 1_048_576), lfs("4", 2_097_152)),
+    file_view(b"assets/photo.jpg", None, JPEG),
+    file_view(b"assets/huge.png", None, png(30_000, 30_000)),
+    file_view(b"utf16.txt", None, "Gr\u00fc\u00dfe\n".encode("utf-16")),
+    file_view(b"marked.csv", b"a;b\n", b"\xef\xbb\xbfa;b\n"),
+    file_view(b"empty-gone.txt", b"", None),
     file_view(b"latin1.txt", b"caf\xe9\n", b"caf\xe9 noir\n"),
     file_view("путь/\u202eevil\n.py".encode(), b"a = 1\n", b"a = 2"),
 )
@@ -571,7 +607,14 @@ class CraftedDesk:
         """As the pages ask for it."""
         return SimpleNamespace(
             inbox=SimpleNamespace(read=self.inbox, glance=self.glance, members=self.members),
-            cards=SimpleNamespace(read=self.card, decide=self.decide, file=self.file, sent=self.sent),
+            cards=SimpleNamespace(
+                read=self.card,
+                decide=self.decide,
+                file=self.file,
+                sent=self.sent,
+                keep_colours=self.sent,
+                mark=self.mark,
+            ),
             parts=SimpleNamespace(read=self.read_parts, choose=self.choose, withdraw=self.choose),
             connections=SimpleNamespace(list=self.connections, read=self.connection, change=self.connection_action),
             repositories=SimpleNamespace(list=self.repositories, change=self.repository_action),
@@ -627,6 +670,11 @@ class CraftedDesk:
 
     async def sent(self, *_sent: Any, **_more: Any) -> None:
         """Nothing is kept."""
+
+    async def mark(self, _actor: Actor, proposal_id: UUID, place: int, *, on: bool) -> desk.Marked:
+        self.asked.append((place, on))
+        file = replace((await self.card(_actor, proposal_id)).files[place - 1], seen=on)
+        return desk.Marked(proposal_id, TENANT, place, file, True, int(on), 2, desk.NO_COLOURS)
 
     async def decide(self, who: desk.Decider, *sent: Any) -> Any:
         self.asked.append((who.actor.tenant, *sent))
@@ -780,7 +828,7 @@ def crafted_app(crafted: CraftedDesk) -> Starlette:
     """The desk's own handlers and templates for a signed-in person, without guard and database."""
     nothing: Any = SimpleNamespace()
     notices: Any = CraftedNotices()
-    parts = Parts(nothing, ISSUER, nothing, crafted.areas, nothing, streams=nothing, notices=notices)
+    parts = Parts(nothing, ISSUER, nothing, crafted.areas, nothing, streams=nothing, notices=notices, colouring=nothing)
     by_path: dict[str, list[Endpoint]] = {
         f"/asking/{name}": [Endpoint("GET", f"/asking/{name}", "", _asking(name))] for name in ASKING
     }

@@ -6,7 +6,7 @@ Web and database are started as `placet up` starts them. The writer is productio
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,11 +72,11 @@ class Stand:
     def tenant(self) -> UUID:
         return UUID(str(self.ready.tenant))
 
-    async def add(self, files: int, branches: Sequence[str] = ()) -> Project:
-        """A repository of this many files, open to the agent; the branches start where main is."""
+    async def add(self, files: int, branches: Sequence[str] = (), more: Iterable[bytes] = ()) -> Project:
+        """A repository of so many files, and what `more` adds, open to the agent; the branches start where main is."""
         repository, storage = uuid4(), Storage(self.place.repositories)
         path = storage.path(FIRST_SHARD, self.tenant, repository)
-        await asyncio.to_thread(build, path, files)
+        await asyncio.to_thread(build, path, files, more)
         await asyncio.to_thread(pack_refs, path, branches)
         actor = system(self.tenant)
         async with self.database.bound(self.tenant) as tx:

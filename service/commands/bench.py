@@ -14,6 +14,7 @@ from rich.console import Console
 from service.bench import approve as git_part
 from service.bench import cost as costs
 from service.bench import crash as crashes
+from service.bench import desk as desks
 from service.bench import inbox as inboxes
 from service.bench import operations as every
 from service.bench import past as pasts
@@ -177,3 +178,11 @@ def growth(scratch: Path, rounds: int, proposals: int, markers: int, executions:
 def inbox(scratch: Path, rounds: int, waiting: int) -> list[Results]:
     """The inbox's pages over HTTP with many proposals waiting."""
     return [inboxes.inbox(scratch, waiting, rounds)]
+
+
+@bench.command
+@click.option("--rounds", type=click.IntRange(1), default=desks.ROUNDS, show_default=True, help="How often each page.")
+@measures
+def desk(scratch: Path, rounds: int) -> list[Results]:
+    """A card that shows a large change, when its code was coloured before and when it was not."""
+    return [desks.desk(scratch, rounds)]

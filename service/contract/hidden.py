@@ -87,6 +87,11 @@ class Hidden(NamedTuple):
     name: str
 
 
+def decode(raw: bytes) -> str:
+    """Bytes as text that loses none of them: one that is no UTF-8 becomes a lone surrogate, which `mark` names."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
 def is_hidden(char: str) -> bool:
     """Whether one character is in the set; a CR is, whatever follows it."""
     return _HIDDEN.fullmatch(char) is not None

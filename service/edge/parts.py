@@ -12,6 +12,7 @@ from service.identity.wire import Site
 from service.kit.actor import Actor
 from service.kit.database import Database
 from service.proposals.desk import Desk
+from service.proposals.desk.colouring import Colouring
 from service.publish.choosing import Notices
 from service.tools.registry import Registry, discover
 
@@ -30,6 +31,7 @@ class Parts:
         doors: the ways in beside a link.
         streams: the open pages that are told of changes.
         notices: what people are told, and where they choose it.
+        colouring: colours what was proposed, before it is looked at.
     """
 
     database: Database
@@ -39,6 +41,7 @@ class Parts:
     doors: Doors
     streams: Streams
     notices: Notices
+    colouring: Colouring
     limits: Limits = field(default_factory=Limits)
     denials: Denials = field(default_factory=Denials)
     registry: Registry = field(default_factory=discover)

@@ -1,5 +1,6 @@
 """Submit: the key first, then rights, then planning beside the database, then one transaction that stores it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -31,12 +32,21 @@ from service.writer.provenance import author_line
 
 @dataclass(frozen=True)
 class Submit:
-    """The submit step of one web process. `host` stands in the author's address."""
+    """The submit step of one web process.
+
+    Attributes:
+        database: as the role `placet_app`.
+        storage: where repositories lie.
+        host: stands in the author's address.
+        planners: who plan.
+        stored: told the tenant and the id of each proposal that has come to be.
+    """
 
     database: Database
     storage: Storage
     host: str
     planners: Planners = field(default_factory=Planners)
+    stored: Callable[[UUID, UUID], None] = lambda _tenant, _proposal: None
 
     async def __call__(self, actor: Actor, what: Submission) -> tuple[UUID, bool]:
         """Store a proposal. Gives its id, and whether it was there before (replayed).
@@ -48,7 +58,10 @@ class Submit:
             if earlier := await _earlier(tx, what):
                 return earlier, True
         async with self.planners.turn(what.proposer.id):
-            return await self._submit(actor, what)
+            made, replayed = await self._submit(actor, what)
+        if not replayed:
+            self.stored(actor.tenant, made)
+        return made, replayed
 
     async def _submit(self, actor: Actor, what: Submission) -> tuple[UUID, bool]:
         repository_id = UUID(what.request.repository_id)

@@ -139,6 +139,25 @@ reading = tenant_table(  # what was sent in full to a session
     key=("session", "proposal"),
 )
 
+coloured = tenant_table(  # a content's colours, which any page of the tenant may use
+    "coloured",
+    Column("content", LargeBinary, nullable=False),  # its SHA-256
+    Column("lexer", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("stretches", LargeBinary, nullable=False),
+    Column("used_at", DateTime(timezone=True), nullable=False, server_default=NOW),
+    Index(None, "tenant", "used_at"),
+    key=("content", "lexer", "version"),
+)
+
+seen = tenant_table(  # what a person has marked, for himself
+    "seen",
+    Column("person", Uuid, ForeignKey("person.id"), nullable=False),
+    Column("change", LargeBinary, nullable=False),  # SHA-256 over path, modes and contents
+    Column("marked_at", DateTime(timezone=True), nullable=False, server_default=NOW),
+    key=("person", "change"),
+)
+
 intent = tenant_table(
     "intent",
     Column("proposal", Uuid, nullable=False),

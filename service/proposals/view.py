@@ -16,7 +16,9 @@ from service.contract.parts import Hunk
 from service.contract.plan import Note, ReviewCard
 from service.kit.actor import Actor
 from service.kit.errors import Refusal
+from service.proposals.coloured import NO_COLOURS, KnownColours
 from service.proposals.ports import Answer, Prepared, Verdict
+from service.repositories.colour import Key
 
 Show = Literal["waiting", "missed", "today", "decided", "stale", "ended"]
 
@@ -145,6 +147,7 @@ class FileView:
         old_mode: Git's number; 0 where there was nothing.
         new_mode: Git's number; 0 where nothing will be.
         of: where it changes, if in several places: a branch, `tag NAME`, or the first line of a commit's message.
+        seen: the person who asks has marked this change as seen.
     """
 
     path: bytes
@@ -154,6 +157,7 @@ class FileView:
     old: bytes | None
     new: bytes | None
     of: str = ""
+    seen: bool = False
 
 
 @dataclass(frozen=True)
@@ -250,6 +254,7 @@ class CardView:
         part_of: the proposal of which an owner chose this part.
         parts: the parts of it that wait.
         divisible: a part of it can be chosen.
+        colours: what is known of the colours of its files.
     """
 
     id: UUID
@@ -285,6 +290,7 @@ class CardView:
     part_of: UUID | None = None
     parts: tuple[UUID, ...] = ()
     divisible: bool = False
+    colours: KnownColours = NO_COLOURS
 
 
 @dataclass(frozen=True)
@@ -306,6 +312,28 @@ class OneFile:
     file: FileView
     unsent: int
     signs: bool
+    colours: KnownColours = NO_COLOURS
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A file of a proposal that was marked as seen, or whose mark was taken off.
+
+    Attributes:
+        place: which, from 1.
+        sent: it was sent in full to this session.
+        count: how many of the files are marked now.
+        of: how many there are.
+    """
+
+    proposal: UUID
+    tenant: UUID
+    place: int
+    file: FileView
+    sent: bool
+    count: int
+    of: int
+    colours: KnownColours
 
 
 @dataclass(frozen=True)
@@ -335,6 +363,7 @@ class PartsView:
     headline: Note
     parts: tuple[PartView, ...]
     waiting: int
+    colours: KnownColours = NO_COLOURS
 
 
 @dataclass(frozen=True)
@@ -399,6 +428,12 @@ class Cards(Protocol):
 
     async def sent(self, actor: Actor, proposal_id: UUID, digest: str, *, of: int, places: Collection[int]) -> None:
         """Store that the card with this digest was sent to the actor's session, and these of its files in full."""
+
+    async def keep_colours(self, actor: Actor, made: Mapping[Key, bytes]) -> None:
+        """Keep what a page had to colour, if there is room."""
+
+    async def mark(self, actor: Actor, proposal_id: UUID, place: int, *, on: bool) -> Marked:
+        """Mark one of its files as seen by this person, or take the mark off. Raises NOT_FOUND as `file`."""
 
     async def decide(self, who: Decider, proposal_id: UUID, said: Verdicts) -> DecisionResult:
         """Decide, and after an approval wait at most 10 seconds for the writer.

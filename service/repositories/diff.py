@@ -5,7 +5,7 @@ Lines end at LF only, as in Git; a lone CR is part of its line.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import pygit2
 from pygit2.enums import DiffOption
@@ -18,8 +18,7 @@ RowKind = Literal[" ", "+", "-"]
 _KINDS: dict[str, RowKind] = {" ": " ", "+": "+", "-": "-"}
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One line: kept (' '), added ('+') or removed ('-'), with its number on either side, counted from 1."""
 
     kind: RowKind

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from service.bench import cost, crash, race, serve
+from service.bench import cost, crash, desk, race, serve
 from service.bench.past import ROWS, compare, fill
 from service.bench.stand import Stand, stand
-from service.proposals.tables import proposal
+from service.proposals.tables import coloured, proposal
 from service.up.place import UpRefused
 from service.worker import EXECUTORS
 
@@ -39,6 +39,13 @@ async def test_a_load_is_counted_with_its_memory(it: Stand, kind: Any, repositor
     assert row["writer processes"] == 1 + EXECUTORS
     assert 10 < row["writer PSS, MB"] < row["writer RSS, MB"]
     assert 10 < row["web PSS, MB"] < row["web RSS, MB"]
+
+
+async def test_a_card_is_opened_in_each_way_and_the_second_time_its_colours_are_known(it: Stand) -> None:
+    times = await desk.opened(it, rounds=1)
+    assert set(times.seconds) == {desk.COLD, desk.CACHED, desk.SPLIT}
+    async with it.database.bound(it.tenant) as tx:
+        assert await tx.scalar(select(func.count()).select_from(coloured)) == 2 * desk.FILES
 
 
 @pytest.mark.parametrize("mode", race.MODES)

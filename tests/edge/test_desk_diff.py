@@ -8,11 +8,11 @@ import desk_views as views
 import pytest
 
 from service.contract.hidden import HIDDEN_RANGES, is_hidden, label, readable
-from service.edge.desk.colour import colour
 from service.edge.desk.diffview import FilePanel, panel
 from service.edge.desk.visible import Visible
 from service.edge.desk.words import Words
 from service.proposals.view import FileView
+from service.repositories.colour import Palette
 
 # Downwards, since a NUL among the first 8,000 bytes makes content binary, for Git and for us.
 CODE_POINTS = [chr(code) for code in reversed(range(0x110000)) if not 0xD800 <= code < 0xE000 and is_hidden(chr(code))]
@@ -21,7 +21,7 @@ HIDDEN = re.compile(f"[{HIDDEN_RANGES}]")
 
 
 def shown(old: bytes | None, new: bytes | None, path: bytes = b"a.txt") -> FilePanel:
-    return panel(views.file_view(path, old, new), "file-1")
+    return panel(views.file_view(path, old, new), 1, Palette())
 
 
 def rows(found: FilePanel) -> list[tuple[str, str]]:
@@ -107,7 +107,7 @@ def test_word_marks_take_bounded_work_on_hostile_lines() -> None:
 def test_colours_take_bounded_time_on_hostile_content(name: bytes, piece: str) -> None:
     content = (piece * 100_000)[:100_000].encode()
     before = time.process_time()
-    colour(name, content)
+    Palette().colours(name, content)
     assert time.process_time() - before < 3
 
 
@@ -142,7 +142,7 @@ def test_a_missing_newline_at_the_end_is_said_on_the_side_that_lacks_it() -> Non
 
 
 def facts(file: FileView) -> tuple[list[str], list[str]]:
-    found = panel(file, "file-1")
+    found = panel(file, 1, Palette())
     return [badge.text for badge in found.badges], list(found.facts)
 
 
@@ -174,7 +174,7 @@ def test_a_symbolic_link_is_called_one() -> None:
 
 
 def test_a_rename_says_where_the_file_was() -> None:
-    found = panel(views.file_view(b"to", b"a\n", b"a\n", old_path=b"fr\xe2\x80\xaeom"), "file-1")
+    found = panel(views.file_view(b"to", b"a\n", b"a\n", old_path=b"fr\xe2\x80\xaeom"), 1, Palette())
     assert found.old_path == 'fr<span class="hid">U+202E RLO</span>om'
     assert found.facts == ("The content stays the same, byte for byte.",)
 

@@ -86,7 +86,7 @@ async def test_what_a_script_asks_for_is_the_piece_of_the_page_and_the_button_th
     browser = await web.browser(house.owner)
     await web.http.get(f"/proposals/{shown['proposal_id']}", headers=browser)
     piece = await web.http.get(f"/proposals/{shown['proposal_id']}/files/2", headers={**browser, "hx-request": "true"})
-    assert piece.text.startswith('<section class="panel file" id="file-2"')
+    assert piece.text.startswith('<section class="panel file long" id="file-2"')
     assert re.search(r'<button class="yes" id="yes"(?![^>]*disabled)[^>]*data-hx-swap-oob="true"', piece.text)
     assert "<html" not in piece.text
 

@@ -3,13 +3,14 @@
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Final, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from service.contract.names import check_text
 from service.contract.ports import Arguments
+from service.edge.desk.lines import Layout
 from service.edge.guard import Call
 from service.identity.sessions import is_in, switch_tenant
 from service.kit.actor import Actor
@@ -24,6 +25,10 @@ _DIGITS_MOST: Final = 18
 _KIND: Final = re.compile(r"[a-z_]{1,40}")
 SEARCH_MOST: Final = 200
 WORDS_MOST: Final = 8
+Side = Literal["old", "new"]
+SIDES: Final[tuple[Side, ...]] = get_args(Side)
+LAYOUT_FIELD: Final = "view"
+LAYOUT_COOKIE: Final = "__Host-placet-view"
 NO_TENANT: Final = "There is no such tenant."
 LOOKS: Final = "x-placet-looks"
 """A page that looks again by itself says so: it reads its own tenant, and the session stays where the person is."""
@@ -59,6 +64,12 @@ class Again(Arguments):
     """What the agent is told when something is wanted again; nothing for the usual sentence."""
 
     note: Annotated[str, AfterValidator(_check_note)] = ""
+
+
+class Mark(Arguments):
+    """Whether a file is marked as seen."""
+
+    seen: Literal["yes", "no"]
 
 
 class ConnectionChange(Arguments):
@@ -119,6 +130,20 @@ def place(call: Call) -> int:
     if not (asked.isascii() and asked.isdecimal() and len(asked) <= _DIGITS_MOST and asked[0] != "0"):
         raise Refusal(Code.NOT_FOUND, NO_PROPOSAL)
     return int(asked)
+
+
+def side(call: Call) -> Side:
+    """Which content of a file the address names."""
+    for one in SIDES:
+        if call.request.path_params["side"] == one:
+            return one
+    raise Refusal(Code.NOT_FOUND, NO_PROPOSAL)
+
+
+def layout(call: Call) -> Layout:
+    """How lines are to lie: as the address says, or else as it was chosen last in this browser."""
+    asked = call.request.query_params.get(LAYOUT_FIELD, call.request.cookies.get(LAYOUT_COOKIE))
+    return "split" if asked == "split" else "unified"
 
 
 def show(call: Call) -> Show:

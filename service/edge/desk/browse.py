@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from service.contract.data import NULL, Commit, Oid
-from service.contract.hidden import readable
+from service.contract.hidden import decode, readable
 from service.contract.history import identity_of, subject_of
 from service.contract.lookup import KINDS, TYPE_BITS, PathArgument, RefArgument
 from service.contract.names import check_oid, quote_path, unquote_path
@@ -23,7 +23,7 @@ from service.edge.desk.diffview import FilePanel, folded_panel, panel, size_of
 from service.edge.desk.inbox import TABS
 from service.edge.desk.lists import STANDINGS
 from service.edge.desk.pieces import bytes_text, commits_text, phrase
-from service.edge.desk.visible import Visible, decode
+from service.edge.desk.visible import Visible
 from service.edge.desk.when import moment
 from service.edge.guard import Call, Endpoint
 from service.edge.pages import page
@@ -42,6 +42,7 @@ from service.proposals.browse import (
     RestorePointsView,
 )
 from service.proposals.view import COUNT_MOST, FileView
+from service.repositories.colour import Palette
 from service.writer.verify import Finding, Standing
 
 NO_REPOSITORY: Final = "There is no such repository."
@@ -352,8 +353,10 @@ def commit_page(view: CommitView, tenant: str) -> dict[str, Any]:
 
 
 def _panels(files: Iterable[FileView]) -> Iterator[FilePanel]:
+    palette = Palette()
     for place, file in enumerate(files, 1):
-        yield panel(file, place) if size_of(file) <= PANEL_BYTES else folded_panel(file, place)
+        fits = size_of(file) <= PANEL_BYTES
+        yield panel(file, place, palette, "unified") if fits else folded_panel(file, place)
 
 
 def _signed(finding: Finding) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from service.edge.advice import for_people
 from service.edge.desk.asking import NOTE_MOST
 from service.edge.desk.diffview import FilePanel, file_name, folded_panel, panel, size_of
 from service.edge.desk.inbox import first_line
+from service.edge.desk.lines import Layout
 from service.edge.desk.live import mark
 from service.edge.desk.pieces import phrase
 from service.edge.desk.sentences import (
@@ -34,7 +35,8 @@ from service.edge.desk.visible import Visible
 from service.edge.desk.when import moment
 from service.kit.errors import Code, Refusal
 from service.kit.language import gettext, later, ngettext
-from service.proposals.view import CardView, FileView, OneFile, Outcome, PinView, Verdicts
+from service.proposals.view import CardView, FileView, Marked, OneFile, Outcome, PinView, Verdicts
+from service.repositories.colour import Palette
 
 _CODE: Final = Markup('<code title="{whole}">{short}</code>')
 _SHORT: Final = 8
@@ -75,10 +77,12 @@ class Say:
     prove: bool = False
 
 
-def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
+def card_page(
+    view: CardView, palette: Palette, layout: Layout = "unified", attempt: Attempt | None = None
+) -> dict[str, Any]:
     """The values of the card template. Compares and colours every file: call it in a thread."""
     counting = Visible()  # only what is the agent's own counts; sentences repeat it
-    files = _panels(view.files)
+    files = _panels(view.files, palette, layout)
     agent = _agent(view, counting)
     hidden = counting.hidden + sum(file.hidden for file in files)
     headline = sentence("headline", view.card.headline)
@@ -105,6 +109,9 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
         "sections": list(_sections(view, files)),
         "files": files,
         "sent": view.sent,
+        "layout": layout,
+        "marked": sum(file.seen for file in files),
+        "markable": len(files),
         "form": _open(view),
         "part_of": view.part_of is not None,
         "divisible": view.divisible,
@@ -124,14 +131,16 @@ def card_page(view: CardView, attempt: Attempt | None = None) -> dict[str, Any]:
     }
 
 
-def file_page(one: OneFile) -> dict[str, Any]:
+def file_page(one: OneFile, palette: Palette, layout: Layout = "unified") -> dict[str, Any]:
     """The values of a page with one file, whole. Compares and colours it: call it in a thread."""
-    shown = panel(one.file, one.place)
+    shown = panel(one.file, one.place, palette, layout)
     path = Visible()
     return {
         "unseen": one.unsent,
         "signs": one.signs,
         "file": shown,
+        "alone": True,
+        "layout": layout,
         "id": str(one.proposal),
         "tenant": str(one.tenant),
         "link": f"/proposals/{one.proposal}?tenant={one.tenant}",
@@ -141,13 +150,26 @@ def file_page(one: OneFile) -> dict[str, Any]:
     }
 
 
-def _panels(files: Sequence[FileView]) -> list[FilePanel]:
+def marked_piece(one: Marked, palette: Palette, layout: Layout) -> dict[str, Any]:
+    """The values of a file's panel after it was marked. One that was not sent yet stays folded: no mark opens it."""
+    whole = one.sent or not size_of(one.file)
+    return {
+        "file": panel(one.file, one.place, palette, layout) if whole else folded_panel(one.file, one.place),
+        "sent": frozenset((one.place,) if one.sent else ()),
+        "id": str(one.proposal),
+        "tenant": str(one.tenant),
+        "marked": one.count,
+        "markable": one.of,
+    }
+
+
+def _panels(files: Sequence[FileView], palette: Palette, layout: Layout) -> list[FilePanel]:
     """Every file, whole as long as the page has room; a browser and a reader stop at some point."""
     panels, room = [], CARD_BYTES
     for place, file in enumerate(files, 1):
         size = size_of(file)
         fits = size <= min(FILE_BYTES, room)
-        panels.append(panel(file, place) if fits else folded_panel(file, place))
+        panels.append(panel(file, place, palette, layout) if fits else folded_panel(file, place))
         room -= size if fits else 0
     return panels
 
@@ -331,7 +353,7 @@ def _confirm(note: Note) -> dict[str, Any] | None:
     if "confirm" not in note.params:
         return None
     text = str(note.params["confirm"])
-    pattern = "".join(char if char.isalnum() else f"\\x{ord(char):02x}" for char in text)
+    pattern = "".join(char if char.isascii() and char.isalnum() else f"\\u{{{ord(char):x}}}" for char in text)
     return {"text": Visible().line(text), "pattern": pattern}
 
 

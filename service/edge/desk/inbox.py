@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from service.contract.hidden import readable
-from service.edge.desk.diffview import Badge
+from service.edge.desk.facts import Badge
 from service.edge.desk.pieces import number
 from service.edge.desk.sentences import STATES, html, plain, sentence, waiting
 from service.edge.desk.visible import Visible

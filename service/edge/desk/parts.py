@@ -12,6 +12,7 @@ from markupsafe import Markup
 from pydantic import Field
 from starlette.responses import RedirectResponse, Response
 
+from service.contract.hidden import decode
 from service.contract.lines import Span, lines_of
 from service.contract.names import quote_path
 from service.contract.parts import Hunk
@@ -19,9 +20,10 @@ from service.contract.ports import Answer, Arguments
 from service.edge.advice import for_people
 from service.edge.desk import asking
 from service.edge.desk.answers import ProposedAnswer
-from service.edge.desk.diffview import FILE_ENDS, FilePanel, folded_panel, panel, size_of
+from service.edge.desk.diffview import FilePanel, folded_panel, panel, size_of
+from service.edge.desk.lines import FILE_ENDS
 from service.edge.desk.sentences import html, plain, sentence
-from service.edge.desk.visible import Visible, decode, line_end
+from service.edge.desk.visible import Visible, line_end
 from service.edge.errors import json_response
 from service.edge.guard import Call, Docs, Endpoint
 from service.edge.pages import page
@@ -29,6 +31,7 @@ from service.kit.errors import Code, Refusal
 from service.kit.language import figure, gettext, later, ngettext
 from service.proposals.view import Decider, FileView, PartsView, PartView
 from service.repositories import diff
+from service.repositories.colour import Palette
 
 KEEP_MOST: Final = 500
 CONTEXT: Final = 3
@@ -170,11 +173,11 @@ def parts_page(view: PartsView, ticked: Collection[str], refusal: Refusal | None
         "place": visible.line(f"{view.project} / {view.repository}"),
         "branch": visible.line(view.branch),
         "refused": f"{refusal.said} {for_people(refusal)}" if refusal else "",
-        "parts": list(_parts(view.parts, ticked)),
+        "parts": list(_parts(view.parts, ticked, Palette(view.colours.packed))),
     }
 
 
-def _parts(parts: Sequence[PartView], ticked: Collection[str]) -> Iterator[dict[str, Any]]:
+def _parts(parts: Sequence[PartView], ticked: Collection[str], palette: Palette) -> Iterator[dict[str, Any]]:
     room = PAGE_BYTES
     for part in parts:
         size = sum(size_of(file) for file in part.files)
@@ -182,16 +185,16 @@ def _parts(parts: Sequence[PartView], ticked: Collection[str]) -> Iterator[dict[
             "id": part.id,
             "name": Visible().path(part.files[0].path),
             "ticked": part.id in ticked,
-            "files": list(_whole(part, shown=size <= room)),
+            "files": list(_whole(part, palette if size <= room and not part.hunks else None)),
             "hunks": [_hunk(part.files[0], hunk, hunk.id in ticked) for hunk in part.hunks],
         }
         room -= size if size <= room else 0
 
 
-def _whole(part: PartView, *, shown: bool) -> Iterator[FilePanel]:
-    for number, file in enumerate(part.files, 1):
-        whole = shown and not part.hunks
-        yield (panel if whole else folded_panel)(file, int(part.id) * 1_000 + number)
+def _whole(part: PartView, palette: Palette | None) -> Iterator[FilePanel]:
+    """Its files; without a palette only their heads."""
+    for number, file in enumerate(part.files, int(part.id) * 1_000 + 1):
+        yield panel(file, number, palette) if palette else folded_panel(file, number)
 
 
 def _hunk(file: FileView, hunk: Hunk, ticked: bool) -> dict[str, Any]:

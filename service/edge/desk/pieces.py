@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from service.contract.hidden import decode
 from service.contract.names import unquote_path
-from service.edge.desk.visible import decode
 from service.kit.errors import Refusal
 from service.kit.language import figure, gettext, later, ngettext
 

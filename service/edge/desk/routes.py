@@ -1,23 +1,34 @@
 """The owner's pages: what is asked, of whom, and with which template it is answered."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from starlette.background import BackgroundTask
 from starlette.responses import RedirectResponse, Response
 
+from service.contract.pictures import picture_of
 from service.edge.desk import asking
-from service.edge.desk.card import Attempt, card_page, file_page, places_sent
+from service.edge.desk.card import Attempt, card_page, file_page, marked_piece, places_sent
 from service.edge.desk.inbox import inbox_page
 from service.edge.desk.lists import connection_page, connections_page, ledger_page, repositories_page, unstopped
+from service.edge.entering import keep
 from service.edge.guard import Call, Endpoint, Handler
 from service.edge.pages import page
 from service.kit.actor import Actor
 from service.kit.errors import Code, Refusal
 from service.proposals.view import Decider
+from service.repositories.colour import Key, Palette
 
 LEDGER_MOST: Final = 100
+LAYOUT_SECONDS: Final = 365 * 24 * 3600
+PICTURE_HEADERS: Final = {
+    "cache-control": "private, no-store",
+    "content-security-policy": "sandbox; default-src 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+}
 NO_CONNECTION: Final = "There is no such connection."
 NO_REPOSITORY: Final = "There is no such repository."
 _SHOWN_AGAIN: Final = frozenset(
@@ -54,15 +65,46 @@ async def card(call: Call) -> Response:
 
 async def file(call: Call) -> Response:
     """`/proposals/<id>/files/<place>`: one file whole; for a script, the piece that takes its folded head's place."""
-    actor = await asking.who(call)
-    proposal = asking.proposal_id(call)
+    actor, proposal, layout = await asking.who(call), asking.proposal_id(call), asking.layout(call)
     one = await call.parts.desk.cards.file(actor, proposal, asking.place(call))
-    values: dict[str, Any] = await asyncio.to_thread(file_page, one)
+    palette = Palette(one.colours.packed)
+    values: dict[str, Any] = await asyncio.to_thread(file_page, one, palette, layout)
     if call.request.method != "HEAD":
         await call.parts.desk.cards.sent(actor, proposal, one.digest, of=one.of, places={one.place})
-    if "hx-request" in call.request.headers:
-        return page(call, "file_part.html", swapped=True, **values)
-    return page(call, "file_page.html", **values)
+    if _in_place(call):
+        shown = page(call, "file_part.html", swapped=True, **values)
+    else:
+        shown = page(call, "file_page.html", **values)
+    return _keeping(call, shown, actor, one.colours.to_keep(palette.made))
+
+
+async def picture(call: Call) -> Response:
+    """`/proposals/<id>/files/<place>/<old or new>/picture`: a picture as it is, fit for nothing but to be shown."""
+    actor = await asking.who(call)
+    one = await call.parts.desk.cards.file(actor, asking.proposal_id(call), asking.place(call))
+    content = {"old": one.file.old, "new": one.file.new}[asking.side(call)] or b""
+    found = picture_of(content)
+    if found is None or not found.shown:
+        raise Refusal(Code.NOT_FOUND, "There is no such picture.")
+    headers = {**PICTURE_HEADERS, "content-disposition": f'inline; filename="picture.{found.kind.lower()}"'}
+    return Response(content, 200, headers, found.media)
+
+
+async def mark(call: Call) -> Response:
+    """Mark a file as seen, or take the mark off; for a script, the piece that takes the file's place."""
+    actor, proposal, place = await asking.who(call), asking.proposal_id(call), asking.place(call)
+    sent = await asking.form(call, asking.Mark)
+    one = await call.parts.desk.cards.mark(actor, proposal, place, on=sent.seen == "yes")
+    if not _in_place(call):
+        return RedirectResponse(f"/proposals/{proposal}?tenant={actor.tenant}#file-{place}", 303)
+    palette = Palette(one.colours.packed)
+    values: dict[str, Any] = await asyncio.to_thread(marked_piece, one, palette, asking.layout(call))
+    return page(call, "file_marked.html", swapped=True, **values)
+
+
+def _in_place(call: Call) -> bool:
+    """Whether a script asks, which puts the answer in the place of what is there."""
+    return "hx-request" in call.request.headers
 
 
 async def decide(call: Call) -> Response:
@@ -157,13 +199,22 @@ async def ledger(call: Call) -> Response:
 
 async def _card(call: Call, actor: Actor, proposal: UUID, attempt: Attempt | None = None) -> Response:
     view = await call.parts.desk.cards.read(actor, proposal)
-    values: dict[str, Any] = await asyncio.to_thread(card_page, view, attempt)
+    palette = Palette(view.colours.packed)
+    values: dict[str, Any] = await asyncio.to_thread(card_page, view, palette, asking.layout(call), attempt)
     if call.request.method != "HEAD":  # of which nothing is sent
         await call.parts.desk.cards.sent(
             actor, proposal, view.digest, of=len(view.files), places=places_sent(values["files"])
         )
     status = attempt.refusal.code.value.status if attempt else 200
-    return page(call, "card.html", status, **values)
+    return _keeping(call, page(call, "card.html", status, **values), actor, view.colours.to_keep(palette.made))
+
+
+def _keeping(call: Call, shown: Response, actor: Actor, made: Mapping[Key, bytes]) -> Response:
+    """The same page. What it had to colour is kept once it is sent, and how its lines are to lie, in the browser."""
+    shown.background = BackgroundTask(call.parts.desk.cards.keep_colours, actor, made)
+    if asking.LAYOUT_FIELD in call.request.query_params:
+        keep(shown, asking.LAYOUT_COOKIE, asking.layout(call), LAYOUT_SECONDS)
+    return shown
 
 
 async def _connection(call: Call, actor: Actor, which: UUID, notice: str = "") -> Response:
@@ -187,6 +238,8 @@ ENDPOINTS: Final = (
     _get("/", "proposal.view", inbox),
     _get("/proposals/{id}", "proposal.view", card),
     _get("/proposals/{id}/files/{place}", "proposal.view", file),
+    _get("/proposals/{id}/files/{place}/{side}/picture", "proposal.view", picture),
+    _post("/proposals/{id}/files/{place}/seen", "proposal.view", mark),
     _post("/proposals/{id}/decision", "proposal.decide", decide),
     _post("/proposals/{id}/again", "proposal.decide", ask_again),
     _post("/proposals/{id}/undo", "proposal.decide", undo),

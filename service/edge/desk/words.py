@@ -1,6 +1,7 @@
 """Which words of a line changed, in bounded work: common ends first, then a comparison of what is between them."""
 
 import re
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import Final
 
@@ -23,18 +24,16 @@ class Words:
 
     def changed(self, old: str, new: str) -> tuple[list[Span], list[Span]]:
         """The changed stretches of both lines; none where the lines have little in common."""
-        before, after = _TOKEN.findall(old), _TOKEN.findall(new)
-        head = _common(before, after)
-        tail = _common(before[head:][::-1], after[head:][::-1])
-        start = sum(map(len, before[:head]))
-        middle = before[head : len(before) - tail], after[head : len(after) - tail]
-        spans = self._compare(*middle, start)
+        start = _head(old, new)
+        before, after = _TOKEN.findall(old, start), _TOKEN.findall(new, start)
+        tail = _common(reversed(before), reversed(after))
+        spans = self._compare(before[: len(before) - tail], after[: len(after) - tail], start)
         kept = max(len(old), len(new)) - max(sum(end - begin for begin, end in side) for side in spans)
         return spans if kept >= _ALIKE * max(len(old), len(new)) else ([], [])
 
     def _compare(self, before: list[str], after: list[str], start: int) -> tuple[list[Span], list[Span]]:
         work = len(before) * len(after)
-        if work > min(self._left, _PAIR_MOST):
+        if work <= 1 or work > min(self._left, _PAIR_MOST):  # one word for another needs no comparison
             return _whole(before, start), _whole(after, start)
         self._left -= work
         old, new = _offsets(before, start), _offsets(after, start)
@@ -46,7 +45,30 @@ class Words:
         )
 
 
-def _common(one: list[str], other: list[str]) -> int:
+def _head(old: str, new: str) -> int:
+    """How far both lines are the same, in whole tokens."""
+    same, most = 0, min(len(old), len(new))
+    while same < most:  # halves what is left to compare
+        half = (same + most + 1) // 2
+        if old.startswith(new[same:half], same):
+            same = half
+        else:
+            most = half - 1
+    run = _kind(old[same - 1 : same])
+    if run and run in (_kind(old[same : same + 1]), _kind(new[same : same + 1])):  # it goes on in one of them
+        while same and _kind(old[same - 1]) == run:
+            same -= 1
+    return same
+
+
+def _kind(char: str) -> str:
+    """Which run a character can be part of: of a word, of white space, or none."""
+    if char.isalnum() or char == "_":
+        return "word"
+    return "space" if char.isspace() else ""
+
+
+def _common(one: Iterable[str], other: Iterable[str]) -> int:
     count = 0
     for left, right in zip(one, other, strict=False):
         if left != right:

@@ -1,7 +1,7 @@
 """One proposal as its card shows it, and what an owner does there."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,12 +26,14 @@ from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.proposals.again import TOO_LATE, AskAgain
+from service.proposals.coloured import KnownColours, keep_colours, known_colours
 from service.proposals.decide import Decide, Decided, wanted
 from service.proposals.desk.reach import LINE, LINES_MOST, card_row, count_shown, now_of, role_in
 from service.proposals.others import overlap, touched
 from service.proposals.planning import holds, load_card, load_manifests, load_pins, load_plan, parts_of, read_fact
 from service.proposals.ports import Answer, Prepared
 from service.proposals.reading import record_sent, sent_places
+from service.proposals.seen import change_of, mark, marked
 from service.proposals.signing import Signing
 from service.proposals.states import read_outcome
 from service.proposals.store import ProposalTx
@@ -44,12 +46,14 @@ from service.proposals.view import (
     DecisionResult,
     DecisionView,
     FileView,
+    Marked,
     OneFile,
     Outcome,
     PinView,
     Verdicts,
 )
 from service.repositories.bare import BareRepository
+from service.repositories.colour import Key, key_of
 from service.repositories.objects import decode
 from service.repositories.placement import Storage
 from service.repositories.reading import Objects
@@ -58,6 +62,7 @@ from service.writer.provenance import Trailers
 
 CAME_MOST: Final = 10
 TOUCHED_MOST: Final = 20
+NO_FILE: Final = "There is no such file."
 
 
 @dataclass(frozen=True)
@@ -100,8 +105,11 @@ class OwnerCards:
         opened = partial(_Opened.of, row, place.path, objects)
         operation = self.undoing.operations[row.kind]
         card = await asyncio.to_thread(lambda: _card(actor, opened(), said, others, role, waiting, now, operation))
+        files, colours = await helped(self.database, actor, card.files)
         return replace(
             card,
+            files=files,
+            colours=colours,
             hindrance=hindrance,
             may_undo=may_undo,
             sent=sent,
@@ -118,8 +126,29 @@ class OwnerCards:
             objects = await tx.scalar(select(staging.c.objects).where(staging.c.proposal == proposal_id))
             sent = await sent_places(tx, proposal_id, actor.session, row.digest)
             signs = await has_signing_passkey(tx, actor.id)
-        of, file = await asyncio.to_thread(lambda: _Opened.of(row, at.path, objects).file(place))
-        return OneFile(proposal_id, row.tenant, row.digest, place, of, file, of - len(sent | {place}), signs)
+        of, found = await asyncio.to_thread(lambda: _Opened.of(row, at.path, objects).file(place))
+        (file,), colours = await helped(self.database, actor, (found,))
+        return OneFile(proposal_id, row.tenant, row.digest, place, of, file, of - len(sent | {place}), signs, colours)
+
+    async def mark(self, actor: Actor, proposal_id: UUID, place: int, *, on: bool) -> Marked:
+        """Mark one of its files as seen, or take the mark off."""
+        async with self.database.bound(actor.tenant) as tx:
+            row = await card_row(tx, actor, proposal_id)
+            at = await self.storage.place(tx, row.repository)
+            objects = await tx.scalar(select(staging.c.objects).where(staging.c.proposal == proposal_id))
+            sent = await sent_places(tx, proposal_id, actor.session, row.digest)
+        files = await asyncio.to_thread(lambda: tuple(files_of(row, at.path, objects)))
+        if not 1 <= place <= len(files):
+            raise Refusal(Code.NOT_FOUND, NO_FILE)
+        async with self.database.bound(actor.tenant) as tx:
+            await mark(tx, actor.id, change_of(files[place - 1]), on=on)
+        shown, colours = await helped(self.database, actor, files)
+        count = sum(file.seen for file in shown)
+        return Marked(proposal_id, row.tenant, place, shown[place - 1], place in sent, count, len(files), colours)
+
+    async def keep_colours(self, actor: Actor, made: Mapping[Key, bytes]) -> None:
+        """See `proposals/coloured`."""
+        await keep_colours(self.database, actor.tenant, made)
 
     async def sent(self, actor: Actor, proposal_id: UUID, digest: str, *, of: int, places: Collection[int]) -> None:
         """What was sent, for the decision; a page of nobody's session counts for nothing, and neither does one that the
@@ -208,8 +237,36 @@ class _Opened:
         """How many files there are, and the one at this place. Raises NOT_FOUND."""
         found = list(_shown_files(self))
         if not 1 <= place <= len(found):
-            raise Refusal(Code.NOT_FOUND, "There is no such file.")
+            raise Refusal(Code.NOT_FOUND, NO_FILE)
         return len(found), _file_view(self.store, found[place - 1])
+
+
+def files_of(row: Row[Any], path: Path, objects: bytes) -> Iterator[FileView]:
+    """Every file that a proposal's page shows, in its order, one after the other."""
+    opened = _Opened.of(row, path, objects)
+    return (_file_view(opened.store, one) for one in _shown_files(opened))
+
+
+async def helped(
+    database: Database, actor: Actor, files: Sequence[FileView]
+) -> tuple[tuple[FileView, ...], KnownColours]:
+    """The same files with the person's own marks, and what is known of their colours."""
+    changes, keys = await asyncio.to_thread(lambda: ([change_of(file) for file in files], _colour_keys(files)))
+    async with database.bound(actor.tenant) as tx:
+        marks = await marked(tx, actor.id, changes)
+        colours = await known_colours(tx, keys)
+    shown = (replace(file, seen=change in marks) for file, change in zip(files, changes, strict=True))
+    return tuple(shown), colours
+
+
+def _colour_keys(files: Iterable[FileView]) -> frozenset[Key]:
+    """By what the colours of these files are known."""
+    sides = (
+        (path, content)
+        for file in files
+        for path, content in ((file.old_path or file.path, file.old), (file.path, file.new))
+    )
+    return frozenset(key for path, content in sides if (key := key_of(path, content)))
 
 
 def _card(

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -16,6 +17,7 @@ from service.contract.refs import short_name
 from service.contract.world import Store
 from service.kit.database import Database
 from service.kit.errors import Code, Refusal
+from service.proposals.desk.cards import helped
 from service.proposals.desk.reach import card_row, count_shown
 from service.proposals.dividing import Dividing
 from service.proposals.planning import load_card, load_plan, parts_of
@@ -48,7 +50,11 @@ class OwnerParts:
             raise Refusal(Code.NOT_DIVISIBLE, "There is nothing to choose in this proposal.")
         branch = short_name(load_plan(row.plan).effects[0].ref)
         headline = load_card(row.card).headline
-        return PartsView(row.id, row.tenant, row.project_name, row.repository_name, branch, headline, parts, waiting)
+        files, colours = await helped(self.database, who.actor, [file for part in parts for file in part.files])
+        each = iter(files)
+        parts = tuple(replace(part, files=tuple(islice(each, len(part.files)))) for part in parts)
+        names = (row.project_name, row.repository_name, branch)
+        return PartsView(row.id, row.tenant, *names, headline, parts, waiting, colours)
 
     async def choose(self, who: Decider, proposal_id: UUID, keep: Collection[str]) -> UUID:
         """See `proposals/dividing`."""
