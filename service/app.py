@@ -23,12 +23,15 @@ from service.kit.outgoing import Outgoing
 from service.proposals.again import AskAgain
 from service.proposals.conflicts import OwnConflicts
 from service.proposals.decide import Decide
+from service.proposals.desk import Desk
+from service.proposals.desk.browsing import OwnerBrowsing
 from service.proposals.desk.cards import OwnerCards
 from service.proposals.desk.colouring import Colouring
 from service.proposals.desk.connections import OwnerConnections
 from service.proposals.desk.inbox import OwnerInbox
 from service.proposals.desk.ledger import OwnerLedger
 from service.proposals.desk.parts import OwnerParts
+from service.proposals.desk.people import OwnerPeople
 from service.proposals.desk.repositories import OwnerRepositories
 from service.proposals.dividing import Dividing
 from service.proposals.own import OwnProposals
@@ -37,7 +40,6 @@ from service.proposals.signing import Signing
 from service.proposals.store import ProposalStore
 from service.proposals.submit import Submit
 from service.proposals.undo import Undo
-from service.proposals.view import Desk
 from service.proposals.waiting import Waiter
 from service.publish.choosing import Notices
 from service.publish.push import Push
@@ -97,6 +99,8 @@ def build_parts(settings: Settings, database: Database, waiter: Waiter) -> Parts
             parts=OwnerParts(database, storage, Dividing(database, storage, submit.planners, registry.operations())),
             connections=OwnerConnections(database),
             repositories=OwnerRepositories(database),
+            browsing=OwnerBrowsing(database, storage, settings.issuer),
+            people=OwnerPeople(database),
             ledger=OwnerLedger(database),
         ),
         doors=build_doors(

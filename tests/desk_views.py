@@ -22,6 +22,7 @@ from service.edge.errors import refusal_response
 from service.edge.guard import Call, Endpoint, Handler
 from service.edge.pages import error_page, page
 from service.edge.parts import Parts
+from service.grants.policy import Clause
 from service.identity.sessions import Session
 from service.kit.actor import Actor
 from service.kit.errors import Code, Refusal
@@ -402,6 +403,7 @@ def connection_line(number: int, **more: Any) -> lists.ConnectionLine:
         "created_at": NOW - timedelta(days=12),
         "expires_at": None,
         "last_at": NOW - timedelta(minutes=4),
+        "used_at": NOW - timedelta(minutes=9),
         "counts": {"pending": 2, "executed": 31, "declined": 3, "stale": 2},
         "may_manage": True,
     }
@@ -487,7 +489,7 @@ class CraftedDesk:
                 mark=self.mark,
             ),
             parts=SimpleNamespace(read=self.read_parts, choose=self.choose, withdraw=self.choose),
-            connections=SimpleNamespace(list=self.connections, change=self.connection_action),
+            connections=SimpleNamespace(list=self.connections, read=self.connection, change=self.connection_action),
             repositories=SimpleNamespace(list=self.repositories, change=self.repository_action),
             ledger=SimpleNamespace(read=self.ledger),
         )
@@ -550,7 +552,15 @@ class CraftedDesk:
     async def repository_action(self, actor: Actor, *sent: Any) -> None:
         self.asked.append((actor.tenant, *sent))
 
-    async def ledger(self, _actor: Actor, before: int | None, most: int) -> lists.LedgerView:
+    async def connection(self, _actor: Actor, which: UUID) -> lists.ConnectionView:
+        view: lists.ConnectionsView = self.views.get("connections", CONNECTIONS)
+        line = next((one for one in view.lines if one.id == which), None)
+        if line is None:
+            raise Refusal(Code.NOT_FOUND, "There is no such connection.")
+        clauses = (Clause("deny", "path", "<i>\u202e/**"), Clause("allow", "branch", "agent/*"))
+        return lists.ConnectionView(view.now, view.waiting, line, clauses)
+
+    async def ledger(self, _actor: Actor, _only: lists.LedgerFilter, before: int | None, most: int) -> lists.LedgerView:
         self.asked.append((before, most))
         view: lists.LedgerView = self.views.get("ledger", LEDGER)
         return view

@@ -19,15 +19,20 @@ def commit_note(store: Store, oid: Oid, code: str = "commit", **params: Any) -> 
     """
     commit = store.commit(oid)
     shown = "" if store.is_draft(oid) else oid
-    author = _IDENTITY.match(commit.author)
-    subject = commit.message.lstrip(b"\n").partition(b"\n")[0].decode("utf-8", "replace")
-    facts = {
-        "oid": shown,
-        "subject": subject[:SUBJECT_MOST],
-        "author": author["name"].decode("utf-8", "replace") if author else "",
-        "seconds": int(author["seconds"] or 0) if author else 0,
-    }
+    author, seconds = identity_of(commit.author)
+    facts = {"oid": shown, "subject": subject_of(commit.message), "author": author, "seconds": seconds}
     return Note(code=code, at=shown, params={**facts, **params})
+
+
+def identity_of(line: bytes) -> tuple[str, int]:
+    """The name in an author or committer line, and its seconds since 1970; empty and 0 where a broken one has none."""
+    found = _IDENTITY.match(line)
+    return (found["name"].decode("utf-8", "replace"), int(found["seconds"] or 0)) if found else ("", 0)
+
+
+def subject_of(message: bytes) -> str:
+    """The first line of a message, cut."""
+    return message.lstrip(b"\n").partition(b"\n")[0].decode("utf-8", "replace")[:SUBJECT_MOST]
 
 
 def commits_section(code: str, store: Store, oids: Sequence[Oid], total: int) -> Section:

@@ -11,8 +11,8 @@ from service.identity.doors import Doors
 from service.identity.wire import Site
 from service.kit.actor import Actor
 from service.kit.database import Database
+from service.proposals.desk import Desk
 from service.proposals.desk.colouring import Colouring
-from service.proposals.view import Desk
 from service.publish.choosing import Notices
 from service.tools.registry import Registry, discover
 

@@ -156,6 +156,7 @@ connection = tenant_table(
     Column("granted_by", Uuid, ForeignKey("person.id"), nullable=False),
     Column("scopes", ARRAY(Text), nullable=False),
     Column("expires_at", DateTime(timezone=True), nullable=True),
+    Column("used_at", DateTime(timezone=True), nullable=True),  # when it last took a token
     *standing(),
 )
 

@@ -163,6 +163,7 @@ def store_tokens(db: Connection, issued: Issued, standing: Standing, source: Cre
     }
     access = {"hash": secret_hash(str(issued["access_token"])), "scope": issued["scope"]}
     refresh = {"hash": secret_hash(str(issued["refresh_token"])), "scope": source.scope, "client": source.client}
+    db.execute(update(connection).where(connection.c.id == standing.id).values(used_at=_NOW))
     db.execute(access_token.insert().values(**shared, **access, expires_at=_after(ACCESS_SECONDS)))
     db.execute(refresh_token.insert().values(**shared, **refresh, expires_at=_after(REFRESH_SECONDS)))
 

@@ -48,6 +48,8 @@ class Code(Enum):
     NOT_FOUND = Wire("not_found", 404, "List what you can reach and use an id from there.")
     RATE_LIMITED = Wire("rate_limited", 429, "Wait as long as Retry-After says.")
 
+    LAST_OWNER = Wire("last_owner", 409, "Make somebody else an owner of the project first.")
+
     # The proposal.
     KEY_REUSED = Wire(
         "idempotency_key_reused_with_different_body", 409, "Use a new idempotency key for a different request."

@@ -1,12 +1,14 @@
 """What the pages beside the proposals show: connections, repositories, the ledger; see `view` for the rules."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 from uuid import UUID
 
 from service.contract.answers import State
+from service.contract.data import Json
+from service.grants.policy import Clause
 from service.kit.actor import Actor
 from service.writer.signature import OwnerKey, PublicKey
 
@@ -24,6 +26,7 @@ class ConnectionLine:
         repositories: as `project / name`.
         counts: how many of its proposals are in each state; a state without any may be absent.
         last_at: when it last proposed something.
+        used_at: when it last took a token, which it needs anew each hour.
     """
 
     id: UUID
@@ -36,6 +39,7 @@ class ConnectionLine:
     created_at: datetime
     expires_at: datetime | None
     last_at: datetime | None
+    used_at: datetime | None
     counts: Mapping[State, int]
     may_manage: bool
 
@@ -47,6 +51,16 @@ class ConnectionsView:
     now: datetime
     waiting: int
     lines: tuple[ConnectionLine, ...]
+
+
+@dataclass(frozen=True)
+class ConnectionView:
+    """One connection, with the clauses of its policy (none: nothing is restricted) and who decides there."""
+
+    now: datetime
+    waiting: int
+    line: ConnectionLine
+    clauses: tuple[Clause, ...]
 
 
 @dataclass(frozen=True)
@@ -74,7 +88,9 @@ class RepositoriesView:
 
 @dataclass(frozen=True)
 class LedgerLine:
-    """One entry; `actor` is a name, or the id where there is none; `hash` is 64 hexadecimal digits."""
+    """One entry; `actor` is a name, or the id where there is none; `hash` is 64 hexadecimal digits; `details` are the
+    entry's own.
+    """
 
     seq: int
     at: datetime
@@ -83,16 +99,36 @@ class LedgerLine:
     actor_kind: str
     actor: str
     hash: str
+    details: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LedgerFilter:
+    """What is asked for; what is empty or None asks for all.
+
+    Attributes:
+        kind: the first word of the entries' kinds, such as `proposal`.
+        actor: an id of who did it.
+        subject: what it happened to.
+        since, until: from the one to before the other.
+    """
+
+    kind: str = ""
+    actor: UUID | None = None
+    subject: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True)
 class LedgerView:
-    """Entries, newest first; `before` asks for the next page, None on the last."""
+    """Entries, newest first; `before` asks for the next page, None on the last. `actors`: who can be asked for."""
 
     now: datetime
     waiting: int
     lines: tuple[LedgerLine, ...]
     before: int | None
+    actors: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,6 +145,8 @@ class Connections(Protocol):
 
     async def list(self, actor: Actor) -> ConnectionsView: ...
 
+    async def read(self, actor: Actor, connection_id: UUID) -> ConnectionView: ...
+
     async def change(self, actor: Actor, connection_id: UUID, action: ConnectionAction) -> tuple[UUID, ...]:
         """Pause, resume or revoke; gives the proposals that had passed the point of no return before it."""
 
@@ -124,6 +162,6 @@ class Repositories(Protocol):
 class Ledger(Protocol):
     """What happened, and with which keys commits are signed."""
 
-    async def read(self, actor: Actor, before: int | None, most: int) -> LedgerView: ...
+    async def read(self, actor: Actor, only: LedgerFilter, before: int | None, most: int) -> LedgerView: ...
 
     async def signing(self, actor: Actor) -> SigningView: ...

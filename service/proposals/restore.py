@@ -48,30 +48,20 @@ class ReachedRestorePoints:
 
     async def list(self, repository_id: str, before: str, most: int) -> list[RestorePoint]:
         """The newest first, older than the one with the id `before`, at most so many."""
-        newest = (restore_point.c.made_at, restore_point.c.id)
-        statement = self._reached().where(restore_point.c.repository == _uuid(repository_id))
+        statement = self._reached(before).where(restore_point.c.repository == _uuid(repository_id))
         async with self.database.bound(self.actor.tenant) as tx:
             await self._check_reach(tx, repository_id)
             if before:
-                last = await self._row(tx, before)
-                statement = statement.where(tuple_(*newest) < tuple_(last.made_at, last.id))
-            found = await tx.execute(statement.order_by(*(one.desc() for one in newest)).limit(most))
-            return [_point(row) for row in found]
+                await self._row(tx, before)
+            return [point_of(row) for row in await tx.execute(statement.limit(most))]
 
     async def read(self, restore_point_id: str) -> RestorePoint:
         """One of them."""
         async with self.database.bound(self.actor.tenant) as tx:
-            return _point(await self._row(tx, restore_point_id))
+            return point_of(await self._row(tx, restore_point_id))
 
-    def _reached(self) -> Select[Any]:
-        executed = (proposal.c.tenant == restore_point.c.tenant) & (proposal.c.id == restore_point.c.id)
-        return (
-            select(restore_point, proposal.c.kind)
-            .join(proposal, executed)
-            .where(
-                restore_point.c.dropped_at.is_(None), restore_point.c.repository.in_(reached_repositories(self.actor))
-            )
-        )
+    def _reached(self, before: str = "") -> Select[Any]:
+        return kept_points(before).where(restore_point.c.repository.in_(reached_repositories(self.actor)))
 
     async def _check_reach(self, tx: Bound, repository_id: str) -> None:
         this = repository.c.id == _uuid(repository_id, "repository")
@@ -156,12 +146,25 @@ class Drop:
             lease.clear()
 
 
+def kept_points(before: str = "") -> Select[Any]:
+    """What is kept and not dropped yet, the newest first; `before`: only what is older than the one with this id."""
+    executed = (proposal.c.tenant == restore_point.c.tenant) & (proposal.c.id == restore_point.c.id)
+    newest = (restore_point.c.made_at, restore_point.c.id)
+    kept = select(restore_point, proposal.c.kind).join(proposal, executed).where(restore_point.c.dropped_at.is_(None))
+    if before:
+        last = restore_point.alias()
+        place = select(last.c.made_at, last.c.id).where(last.c.id == _uuid(before)).scalar_subquery()
+        kept = kept.where(tuple_(*newest) < place)
+    return kept.order_by(*(one.desc() for one in newest))
+
+
 def load_moves(text: str) -> Sequence[MoveRef]:
     """Stored moves."""
     return MOVES.validate_python(json.loads(text))
 
 
-def _point(row: Row[Any]) -> RestorePoint:
+def point_of(row: Row[Any]) -> RestorePoint:
+    """A row of `kept_points` as a value."""
     return RestorePoint(
         id=str(row.id),
         repository_id=str(row.repository),

@@ -17,7 +17,6 @@ from service.contract.plan import Note, ReviewCard
 from service.kit.actor import Actor
 from service.kit.errors import Refusal
 from service.proposals.coloured import NO_COLOURS, KnownColours
-from service.proposals.lists import Connections, Ledger, Repositories
 from service.proposals.ports import Answer, Prepared, Verdict
 from service.repositories.colour import Key
 
@@ -478,18 +477,3 @@ class Parts(Protocol):
 
     async def withdraw(self, who: Decider, proposal_id: UUID) -> UUID:
         """Withdraw a part; gives what it is a part of. Raises NOT_A_PART; PROPOSAL_ENDED; FORBIDDEN."""
-
-
-@dataclass(frozen=True)
-class Desk:
-    """What the owner's pages ask for. The actor is an owner with a session; only his tenant's things exist.
-
-    Each question raises NOT_FOUND for what is not there, is another tenant's, or may not be seen by this person.
-    """
-
-    inbox: Inbox
-    cards: Cards
-    parts: Parts
-    connections: Connections
-    repositories: Repositories
-    ledger: Ledger

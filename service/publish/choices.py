@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Row
 
+from service.kit.language import ENGLISH
 from service.publish.words import Event, event_of
 
 USUAL: Final[frozenset[Event]] = frozenset({"waiting"})
@@ -23,6 +24,7 @@ class Choices:
         zone: a name of the IANA time zone database.
         quiet: from and to, in minutes since midnight; nothing comes between them. From may be later than to.
         digest_hour: the hour at which e-mails are sent together; None: each at once.
+        language: in which he is told, by its code.
     """
 
     mail: frozenset[Event] = USUAL
@@ -30,13 +32,14 @@ class Choices:
     zone: str = "UTC"
     quiet: tuple[int, int] | None = None
     digest_hour: int | None = None
+    language: str = ENGLISH
 
     @classmethod
     def of(cls, row: Row[Any]) -> "Choices":
         """As they are stored."""
         mail, push = (frozenset(map(event_of, words)) for words in (row.mail_events, row.push_events))
         quiet = None if row.quiet_from is None else (row.quiet_from, row.quiet_to)
-        return cls(mail, push, row.zone, quiet, row.digest_hour)
+        return cls(mail, push, row.zone, quiet, row.digest_hour, row.language)
 
 
 def after_quiet(choices: Choices, now: datetime) -> datetime:

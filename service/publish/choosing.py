@@ -15,6 +15,7 @@ from service.grants.tables import membership
 from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
+from service.kit.language import ENGLISH, LANGUAGES
 from service.ledger.append import append
 from service.publish import queue
 from service.publish.choices import Choices
@@ -38,6 +39,12 @@ def _zone(name: str) -> str:
     return name
 
 
+def _language(name: str) -> str:
+    if name not in LANGUAGES:
+        raise ValueError(f"it is none of {', '.join(LANGUAGES)}")
+    return name
+
+
 class NewChoices(BaseModel):
     """What a person chooses. `quiet` reads 22:00-07:00, or nothing; `digest` is an hour, or nothing."""
 
@@ -48,6 +55,7 @@ class NewChoices(BaseModel):
     zone: Annotated[str, AfterValidator(_zone)] = "UTC"
     quiet: Annotated[str, Field(pattern=_QUIET)] = ""
     digest: Annotated[int, Field(ge=0, le=23)] | None = None
+    language: Annotated[str, AfterValidator(_language)] = ENGLISH
 
     @property
     def quiet_minutes(self) -> tuple[int, int] | tuple[None, None]:
@@ -138,6 +146,7 @@ class Notices:
             "quiet_from": begin,
             "quiet_to": end,
             "digest_hour": new.digest,
+            "language": new.language,
         }
         async with self.database.bound(actor.tenant) as tx:
             stored = insert(notice_choice).values(tenant=tx.tenant, person=actor.id, **values)

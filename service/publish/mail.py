@@ -16,6 +16,7 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
+from service.kit.language import gettext, language
 from service.publish.channel import Undelivered
 from service.publish.words import Message
 
@@ -23,8 +24,8 @@ SECONDS_MOST: Final = 15
 _PORTS: Final = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 _PERMANENT: Final = range(500, 600)
 _PAGE: Final = Markup(
-    '<!doctype html><html lang="en"><meta charset="utf-8"><body>{}<p><a href="{}">{}</a></p>'
-    '<p><small>Opening the page decides nothing. <a href="{}">Choose what you hear</a></small></p></body></html>'
+    '<!doctype html><html lang="{language}"><meta charset="utf-8"><body>{lines}<p><a href="{link}">{link}</a></p>'
+    '<p><small>{end} <a href="{settings}">{choose}</a></small></p></body></html>'
 )
 
 
@@ -107,10 +108,12 @@ class Mail:
             mail["In-Reply-To"] = mail["References"] = f"<{letter.thread}@{self.host}>"
         mail["List-Unsubscribe"] = f"<{letter.settings}>"
         mail["Auto-Submitted"] = "auto-generated"
-        end = f"Opening the page decides nothing. Choose what you hear: {letter.settings}"
-        mail.set_content("\n\n".join((*message.lines, message.link, end)) + "\n")
+        end, choose = gettext("Opening the page decides nothing."), gettext("Choose what you hear")
+        mail.set_content("\n\n".join((*message.lines, message.link, f"{end} {choose}: {letter.settings}")) + "\n")
         lines = Markup("").join(Markup("<p>{}</p>").format(_broken(line)) for line in message.lines)
-        page = _PAGE.format(lines, message.link, message.link, letter.settings)
+        page = _PAGE.format(
+            language=language(), lines=lines, link=message.link, end=end, settings=letter.settings, choose=choose
+        )
         mail.add_alternative(str(page), subtype="html")
         return mail
 

@@ -17,6 +17,7 @@ from sqlalchemy import (
 )
 
 from service.kit.database import directory_table, tenant_table
+from service.kit.language import ENGLISH
 from service.publish.words import Channel, DeliveryState, Task
 
 NOW = text("clock_timestamp()")
@@ -45,6 +46,7 @@ notice_choice = tenant_table(  # what a person wants to hear; who has no row get
     Column("mail_events", ARRAY(Text), nullable=False),
     Column("push_events", ARRAY(Text), nullable=False),
     Column("zone", Text, nullable=False),
+    Column("language", Text, nullable=False, server_default=ENGLISH),
     Column("quiet_from", Integer, nullable=True),  # minutes since midnight, in the zone
     Column("quiet_to", Integer, nullable=True),
     Column("digest_hour", Integer, nullable=True),  # None: each mail by itself

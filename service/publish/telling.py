@@ -16,6 +16,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from service.grants.tables import person, tenant
 from service.kit.database import Bound, Database
+from service.kit.language import speaking
 from service.publish import queue
 from service.publish.channel import Undelivered
 from service.publish.chat import Chats
@@ -72,6 +73,7 @@ class _Post:
     now: datetime
     email: str
     tenant_name: str
+    language: str
 
     @property
     def tenant(self) -> UUID:
@@ -197,16 +199,20 @@ class Tell:
             await _end(tx, row.id, "overtaken")
             await queue.done(tx, claimed)
             return None
-        if row.person and row.channel in {"mail", "push"} and event != "test":
-            free = after_quiet(await choices_of(tx, row.person), now)
+        choices = await choices_of(tx, row.person) if row.person else Choices()
+        if row.channel in {"mail", "push"} and event != "test":
+            free = after_quiet(choices, now)
             if free > now:
                 await queue.postpone(tx, claimed, free)
                 return None
         name = await tx.scalar(select(tenant.c.name).where(tenant.c.id == tx.tenant))
-        return _Post(row, event, news, now, who.email if who else "", name)
+        return _Post(row, event, news, now, who.email if who else "", name, choices.language)
 
     async def _send(self, post: _Post) -> None:
-        message = message_of(post.event, post.news, self.issuer, post.tenant)
+        with speaking(post.language):
+            await self._send_by(post, message_of(post.event, post.news, self.issuer, post.tenant))
+
+    async def _send_by(self, post: _Post, message: Message) -> None:
         match post.row.channel:
             case "mail":
                 await self._mail(post.email, message, post.row.id, post.row.proposal, post.tenant)
@@ -240,20 +246,28 @@ class Tell:
     async def _digest(self, claimed: Claimed) -> None:
         """Send what was collected for a person. What is in the mail is fixed before it is sent, and so is its id."""
         batch, rows, who = await self.database.repeat(claimed.tenant, lambda tx: _batch(tx, claimed))
+        async with self.database.bound(claimed.tenant) as tx:
+            choices = await choices_of(tx, claimed.subject)
+        with speaking(choices.language):
+            failure = await self._send_batch(claimed, batch, rows, who)
+        await self.database.repeat(claimed.tenant, lambda tx: _digested(tx, claimed, batch, failure))
+
+    async def _send_batch(
+        self, claimed: Claimed, batch: UUID, rows: list[Row[Any]], who: Decider | None
+    ) -> Undelivered | None:
         messages = []
         async with self.database.bound(claimed.tenant) as tx:
             for row in rows:
                 event, news = event_of(row.event), await self.read(tx, row.proposal)
                 if _may_know(row, event, news):
                     messages.append(message_of(event, news, self.issuer, claimed.tenant))
-        failure = None
-        if messages and who:
-            try:
+        try:
+            if messages and who:
                 message = digest_of(tuple(messages), self.issuer, claimed.tenant)
                 await self._mail(who.email, message, batch, None, claimed.tenant)
-            except Undelivered as error:
-                failure = error
-        await self.database.repeat(claimed.tenant, lambda tx: _digested(tx, claimed, batch, failure))
+        except Undelivered as failure:
+            return failure
+        return None
 
 
 def _may_know(row: Row[Any], event: Event, news: News | None) -> bool:

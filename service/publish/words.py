@@ -6,6 +6,7 @@ from typing import Final, Literal, get_args
 from uuid import UUID
 
 from service.contract.hidden import readable
+from service.kit.language import gettext, later, ngettext
 
 Event = Literal["waiting", "expiring", "executed", "failed", "stale", "test"]
 Task = Literal["waiting", "expiring", "executed", "failed", "stale", "test", "deliver", "digest"]
@@ -17,20 +18,20 @@ NAME_MOST: Final = 60
 REASON_MOST: Final = 600
 _ALL: Final[tuple[Event, ...]] = get_args(Event)
 _SUBJECTS: Final[dict[Event, str]] = {
-    "waiting": "[{repository}] {proposer} proposes: {what}",
-    "expiring": "[{repository}] Expires soon: {what} by {proposer}",
-    "executed": "[{repository}] Executed: {what} by {proposer}",
-    "failed": "[{repository}] Failed: {what} by {proposer}",
-    "stale": "[{repository}] Stale: {what} by {proposer}",
-    "test": "A test message from Placet",
+    "waiting": later("[{repository}] {proposer} proposes: {what}"),
+    "expiring": later("[{repository}] Expires soon: {what} by {proposer}"),
+    "executed": later("[{repository}] Executed: {what} by {proposer}"),
+    "failed": later("[{repository}] Failed: {what} by {proposer}"),
+    "stale": later("[{repository}] Stale: {what} by {proposer}"),
+    "test": later("A test message from Placet"),
 }
 _SENTENCES: Final[dict[Event, str]] = {
-    "waiting": "A proposal waits for your decision.",
-    "expiring": "A proposal still waits for your decision, and its time is nearly over.",
-    "executed": "The proposal was approved and executed.",
-    "failed": "The proposal was approved and could not be executed. Its page says why.",
-    "stale": "The branch moved on before the proposal could be executed. Nothing was changed.",
-    "test": "You asked for a test message. This is it: what Placet has to tell you reaches you here.",
+    "waiting": later("A proposal waits for your decision."),
+    "expiring": later("A proposal still waits for your decision, and its time is nearly over."),
+    "executed": later("The proposal was approved and executed."),
+    "failed": later("The proposal was approved and could not be executed. Its page says why."),
+    "stale": later("The branch moved on before the proposal could be executed. Nothing was changed."),
+    "test": later("You asked for a test message. This is it: what Placet has to tell you reaches you here."),
 }
 
 
@@ -100,24 +101,24 @@ def settings_link(issuer: str, tenant: UUID) -> str:
 def message_of(event: Event, news: News | None, issuer: str, tenant: UUID) -> Message:
     """What is said of an event. Only a test has no news."""
     if news is None:
-        return Message(_SUBJECTS[event], (_SENTENCES[event],), settings_link(issuer, tenant))
+        return Message(gettext(_SUBJECTS[event]), (gettext(_SENTENCES[event]),), settings_link(issuer, tenant))
     named = {
         "repository": clean(news.repository, NAME_MOST),
         "proposer": clean(news.proposer, NAME_MOST),
         "what": clean(news.kind.removeprefix("propose_").replace("_", " "), NAME_MOST),
     }
     lines = [
-        _SENTENCES[event],
-        f"What: {named['what']} in {named['repository']}, proposed by {named['proposer']}",
-        f"Why, in the words of {named['proposer']}: {clean(news.reason, REASON_MOST)}",
+        gettext(_SENTENCES[event]),
+        gettext("What: {what} in {repository}, proposed by {proposer}", **named),
+        gettext("Why, in the words of {proposer}: {reason}", reason=clean(news.reason, REASON_MOST), **named),
     ]
     if event in {"waiting", "expiring"}:
-        lines.append(f"It expires at {news.expires_at:%Y-%m-%d %H:%M} UTC.")
-    return Message(_SUBJECTS[event].format(**named), tuple(lines), link_to(issuer, tenant, news.proposal))
+        lines.append(gettext("It expires at {time} UTC.", time=f"{news.expires_at:%Y-%m-%d %H:%M}"))
+    return Message(gettext(_SUBJECTS[event], **named), tuple(lines), link_to(issuer, tenant, news.proposal))
 
 
 def digest_of(messages: tuple[Message, ...], issuer: str, tenant: UUID) -> Message:
     """Several messages as one."""
     lines = tuple(f"{one.subject}\n{one.link}" for one in messages)
-    count = len(messages)
-    return Message(f"Placet: {count} {'notice' if count == 1 else 'notices'}", lines, f"{issuer}/?tenant={tenant}")
+    subject = ngettext("Placet: {count} notice", "Placet: {count} notices", len(messages))
+    return Message(subject, lines, f"{issuer}/?tenant={tenant}")

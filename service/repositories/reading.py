@@ -152,7 +152,12 @@ class Objects:
 
     def ahead(self, tip: Oid, commit: Oid) -> int:
         """How many commits the tip has that the commit has not."""
-        return int(self._repository.ahead_behind(tip, commit)[0])
+        return self.apart(tip, commit)[0]
+
+    def apart(self, one: Oid, other: Oid) -> tuple[int, int]:
+        """How many commits the one has that the other has not, and the other way round."""
+        ahead, behind = self._repository.ahead_behind(one, other)
+        return int(ahead), int(behind)
 
 
 def _read(odb: pygit2.Odb, oid: Oid, kind: Kind) -> bytes:

@@ -77,6 +77,18 @@ async def test_only_what_is_usual_is_sent_until_somebody_chooses_more(post: Post
     assert len({mail["message-id"] for mail in post.mails(again)}) == 2
 
 
+async def test_a_mail_speaks_the_language_that_its_reader_chose(post: Post) -> None:
+    await post.choose(mail=["waiting"], language="es")
+    shown = await post.propose()
+    await post.deliver()
+    [mail] = post.mails(shown)
+    assert "propone" in mail["subject"]
+    html = mail.get_body(("html",)).get_content()
+    assert '<html lang="es">' in html
+    assert "Abrir la página no decide nada." in html
+    assert "Una propuesta espera tu decisión." in mail.get_body(("plain",)).get_content()
+
+
 async def test_who_is_no_longer_a_member_hears_nothing(post: Post) -> None:
     shown = await post.propose()
     async with post.house.stage.owner_db.bound(post.house.tenant) as tx:

@@ -3,10 +3,12 @@
 from typing import Final
 
 from service.edge import asset
-from service.edge.desk import api, live, notices, parts, routes, signing
+from service.edge.desk import api, browse, live, notices, parts, people, routes, signing
 
 ENDPOINTS: Final = (
     *routes.ENDPOINTS,
+    *browse.ENDPOINTS,
+    *people.ENDPOINTS,
     *api.ENDPOINTS,
     *signing.ENDPOINTS,
     *parts.ENDPOINTS,

@@ -1,6 +1,8 @@
 """What a browser asks of the desk, read and checked before the desk is asked."""
 
+import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 from uuid import UUID
 
@@ -13,13 +15,14 @@ from service.edge.guard import Call
 from service.identity.sessions import is_in, switch_tenant
 from service.kit.actor import Actor
 from service.kit.errors import Code, Refusal
-from service.proposals.lists import ConnectionAction, RepositoryAction
+from service.proposals.lists import ConnectionAction, LedgerFilter, RepositoryAction
 from service.proposals.ports import Verdict
 from service.proposals.view import NO_PROPOSAL, Decider, Filter, Show, Verdicts
 
 NOTE_MOST: Final = 2_000
 SHOWS: Final[tuple[Show, ...]] = get_args(Show)
 _DIGITS_MOST: Final = 18
+_KIND: Final = re.compile(r"[a-z_]{1,40}")
 SEARCH_MOST: Final = 200
 WORDS_MOST: Final = 8
 Side = Literal["old", "new"]
@@ -187,6 +190,31 @@ def _one_of(call: Call, field: str) -> UUID | None:
         return UUID(found)
     except ValueError:
         raise Refusal(Code.INVALID_ARGUMENT, f"`{field}` is an id.", field=field) from None
+
+
+def entries(call: Call) -> LedgerFilter:
+    """What the ledger is filtered by; days begin and end in UTC, and the last one is in it."""
+    since, until = _day(call, "since"), _day(call, "until", 1)
+    kind = _word(call, "kind")
+    if kind and not _KIND.fullmatch(kind):
+        raise Refusal(Code.INVALID_ARGUMENT, "`kind` is the first word of a kind of entry.", field="kind")
+    return LedgerFilter(
+        kind=kind,
+        actor=_one_of(call, "actor"),
+        subject=_word(call, "subject"),
+        since=since,
+        until=until,
+    )
+
+
+def _day(call: Call, field: str, days: int = 0) -> datetime | None:
+    found = call.request.query_params.get(field, "")
+    if not found:
+        return None
+    try:
+        return datetime.strptime(found, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=days)
+    except (ValueError, OverflowError):
+        raise Refusal(Code.INVALID_ARGUMENT, f"`{field}` is a day, as 2026-11-30.", field=field) from None
 
 
 def before(call: Call) -> int | None:

@@ -11,7 +11,7 @@ from service.edge.desk.when import moment
 from service.edge.guard import Call, Endpoint, Handler
 from service.edge.pages import page
 from service.kit.actor import Actor
-from service.kit.language import gettext, later
+from service.kit.language import ENGLISH, gettext, later
 from service.publish.choices import Choices
 from service.publish.choosing import NewChoices, NoticesView, ShownDelivery, WebhookAction
 from service.publish.words import EVENTS, Event
@@ -49,6 +49,7 @@ class _Choices(Arguments):
     quiet_from: str = ""
     quiet_to: str = ""
     digest: str = ""
+    language: str = ENGLISH
 
 
 class _Keys(Arguments):
@@ -91,7 +92,7 @@ async def choose(call: Call) -> Response:
     sent = await asking.form(call, _Choices)
     quiet = f"{sent.quiet_from}-{sent.quiet_to}" if sent.quiet_from or sent.quiet_to else ""
     values: dict[str, Any] = {"mail": sent.mail, "push": sent.push, "zone": sent.zone, "quiet": quiet}
-    new = asking.checked(NewChoices, {**values, "digest": sent.digest or None})
+    new = asking.checked(NewChoices, {**values, "digest": sent.digest or None, "language": sent.language})
     await call.parts.notices.choose(actor, new)
     return _back(actor)
 
@@ -173,7 +174,13 @@ def _event(event: Event, choices: Choices) -> dict[str, Any]:
 
 def _times(choices: Choices) -> dict[str, Any]:
     begin, end = (f"{minute // 60:02}:{minute % 60:02}" for minute in choices.quiet) if choices.quiet else ("", "")
-    return {"zone": choices.zone, "quiet_from": begin, "quiet_to": end, "digest": choices.digest_hour}
+    return {
+        "zone": choices.zone,
+        "quiet_from": begin,
+        "quiet_to": end,
+        "digest": choices.digest_hour,
+        "told_in": choices.language,
+    }
 
 
 def _delivery(one: ShownDelivery, view: NoticesView, tenant: str) -> dict[str, Any]:

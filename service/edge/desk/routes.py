@@ -12,7 +12,7 @@ from service.contract.pictures import picture_of
 from service.edge.desk import asking
 from service.edge.desk.card import Attempt, card_page, file_page, marked_piece, places_sent
 from service.edge.desk.inbox import inbox_page
-from service.edge.desk.lists import connections_page, ledger_page, repositories_page, unstopped
+from service.edge.desk.lists import connection_page, connections_page, ledger_page, repositories_page, unstopped
 from service.edge.entering import keep
 from service.edge.guard import Call, Endpoint, Handler
 from service.edge.pages import page
@@ -153,16 +153,24 @@ async def _then(call: Call, act: Callable[[Decider, UUID], Awaitable[UUID]]) -> 
 
 async def connections(call: Call) -> Response:
     """`/connections`: which agents may do what, and since when."""
-    return await _connections(call, await asking.who(call))
+    actor = await asking.who(call)
+    view = await call.parts.desk.connections.list(actor)
+    return page(call, "connections.html", **connections_page(view, str(actor.tenant)))
+
+
+async def connection(call: Call) -> Response:
+    """`/connections/<id>`: what one agent may do, and its record."""
+    actor = await asking.who(call)
+    return await _connection(call, actor, asking.read_id(call.request.path_params["id"], NO_CONNECTION))
 
 
 async def change_connection(call: Call) -> Response:
     """Pause, resume or revoke, and say what could not be stopped any more."""
     actor = await asking.who(call)
-    connection = asking.read_id(call.request.path_params["id"], NO_CONNECTION)
+    which = asking.read_id(call.request.path_params["id"], NO_CONNECTION)
     sent = await asking.form(call, asking.ConnectionChange)
-    late = await call.parts.desk.connections.change(actor, connection, sent.action)
-    return await _connections(call, actor, unstopped(len(late))) if late else _see("/connections", actor)
+    late = await call.parts.desk.connections.change(actor, which, sent.action)
+    return await _connection(call, actor, which, unstopped(len(late))) if late else _see(f"/connections/{which}", actor)
 
 
 async def repositories(call: Call) -> Response:
@@ -184,9 +192,9 @@ async def change_repository(call: Call) -> Response:
 async def ledger(call: Call) -> Response:
     """`/ledger`: everything that happened."""
     actor = await asking.who(call)
-    before = asking.before(call)
-    view = await call.parts.desk.ledger.read(actor, before, LEDGER_MOST)
-    return page(call, "ledger.html", **ledger_page(view, newest=before is not None))
+    before, only = asking.before(call), asking.entries(call)
+    view = await call.parts.desk.ledger.read(actor, only, before, LEDGER_MOST)
+    return page(call, "ledger.html", **ledger_page(view, str(actor.tenant), only, newest=before is not None))
 
 
 async def _card(call: Call, actor: Actor, proposal: UUID, attempt: Attempt | None = None) -> Response:
@@ -209,9 +217,9 @@ def _keeping(call: Call, shown: Response, actor: Actor, made: Mapping[Key, bytes
     return shown
 
 
-async def _connections(call: Call, actor: Actor, notice: str = "") -> Response:
-    view = await call.parts.desk.connections.list(actor)
-    return page(call, "connections.html", **connections_page(view, str(actor.tenant), notice))
+async def _connection(call: Call, actor: Actor, which: UUID, notice: str = "") -> Response:
+    view = await call.parts.desk.connections.read(actor, which)
+    return page(call, "connection.html", **connection_page(view, str(actor.tenant), notice))
 
 
 def _see(path: str, actor: Actor) -> Response:
@@ -236,6 +244,7 @@ ENDPOINTS: Final = (
     _post("/proposals/{id}/again", "proposal.decide", ask_again),
     _post("/proposals/{id}/undo", "proposal.decide", undo),
     _get("/connections", "connection.view", connections),
+    _get("/connections/{id}", "connection.view", connection),
     _post("/connections/{id}", "connection.manage", change_connection),
     _get("/repositories", "repository.view", repositories),
     _post("/repositories/{id}", "repository.manage", change_repository),

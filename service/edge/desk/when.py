@@ -17,9 +17,14 @@ def moment(at: datetime, now: datetime) -> Markup:
     return _TIME.format(exact=at.isoformat(timespec="seconds"), words=words)
 
 
-def stamp(at: datetime) -> Markup:
-    """A time as it stands in a record."""
-    return _TIME.format(exact=at.isoformat(timespec="microseconds"), words=f"{at:%Y-%m-%d %H:%M:%S}")
+def span(time: timedelta) -> str:
+    """How long: `24 h`, `90 days`."""
+    hours, minutes = divmod(int(time.total_seconds()) // 60, 60)
+    if hours > 48 and hours % 24 == 0 and not minutes:  # noqa: PLR2004  two days
+        return ngettext("{count} day", "{count} days", hours // 24)
+    if not minutes:
+        return gettext("{hours} h", hours=hours)
+    return gettext("{hours} h {minutes} min", hours=hours, minutes=minutes) if hours else f"{minutes} min"
 
 
 def _past(span: timedelta) -> str:

@@ -12,6 +12,7 @@ from sqlalchemy import Row, select
 
 from service.contract.changes import content_of
 from service.contract.data import NULL, Entry
+from service.contract.history import subject_of
 from service.contract.operation import Operation
 from service.contract.parts import renames_of
 from service.contract.plan import NewCommit, NewTag, Pin, Plan, ReviewCard
@@ -61,7 +62,6 @@ from service.writer.provenance import Trailers
 
 CAME_MOST: Final = 10
 TOUCHED_MOST: Final = 20
-SUBJECT_MOST: Final = 200
 NO_FILE: Final = "There is no such file."
 
 
@@ -348,12 +348,8 @@ def _moved_on(path: Path, pin: PinView, mine: Collection[bytes]) -> PinView:
     changes = store.changes(tree_of(store, pin.seen), tree_of(store, pin.current))
     touched = tuple(change.path for change in changes if change.path in mine)
     newest, _ = store.log(pin.current, pin.seen, CAME_MOST)
-    came = tuple((oid, _subject(store.commit(oid).message)) for oid in newest)
+    came = tuple((oid, subject_of(store.commit(oid).message)) for oid in newest)
     return replace(pin, overlaps=bool(touched), came=came, touched=touched[:TOUCHED_MOST])
-
-
-def _subject(message: bytes) -> str:
-    return message.lstrip(b"\n").partition(b"\n")[0].decode("utf-8", "replace")[:SUBJECT_MOST]
 
 
 class _ShownFile(NamedTuple):

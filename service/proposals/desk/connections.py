@@ -2,23 +2,29 @@
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import Row, func, select
 
 from service.grants.manage import State as StandingState
 from service.grants.manage import change_state
+from service.grants.policy import read_clauses
 from service.grants.standing import DECIDERS
 from service.grants.tables import connection, connection_repository, membership, oauth_client, person, project
 from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.proposals.desk.reach import count_shown, memberships, now_of
-from service.proposals.lists import ConnectionAction, ConnectionLine, ConnectionsView
+from service.proposals.lists import ConnectionAction, ConnectionLine, ConnectionsView, ConnectionView
 from service.proposals.tables import proposal
 from service.repositories.tables import repository
 
+_SHOWN: Final = (
+    select(connection, oauth_client.c.name.label("client_name"), person.c.email)
+    .join(oauth_client, oauth_client.c.id == connection.c.client)
+    .join(person, person.c.id == connection.c.granted_by)
+)
 ACTIONS: dict[ConnectionAction, StandingState] = {"pause": "paused", "resume": "live", "revoke": "revoked"}
 
 
@@ -34,17 +40,27 @@ class OwnerConnections:
             reached = await _reached(tx, actor)
             rows = (
                 await tx.execute(
-                    select(connection, oauth_client.c.name.label("client_name"), person.c.email)
-                    .join(oauth_client, oauth_client.c.id == connection.c.client)
-                    .join(person, person.c.id == connection.c.granted_by)
-                    .where(connection.c.id.in_(reached) | (connection.c.granted_by == actor.id))
-                    .order_by(connection.c.state == "revoked", connection.c.name, connection.c.created_at)
+                    _SHOWN.where(connection.c.id.in_(reached) | (connection.c.granted_by == actor.id)).order_by(
+                        connection.c.state == "revoked", connection.c.name, connection.c.created_at
+                    )
                 )
             ).all()
             tallies = await _tallies(tx)
             waiting = (await count_shown(tx, actor))["waiting"]
             lines = [_connection_line(actor, row, reached.get(row.id, []), tallies[row.id]) for row in rows]
             return ConnectionsView(await now_of(tx), waiting, tuple(lines))
+
+    async def read(self, actor: Actor, connection_id: UUID) -> ConnectionView:
+        """One of them, with its policy."""
+        async with self.database.bound(actor.tenant) as tx:
+            reached = await _reached(tx, actor)
+            row = (await tx.execute(_SHOWN.where(connection.c.id == connection_id))).one_or_none()
+            if row is None or (row.granted_by != actor.id and connection_id not in reached):
+                raise Refusal(Code.NOT_FOUND, "There is no such connection.")
+            tally = (await _tallies(tx))[connection_id]
+            waiting = (await count_shown(tx, actor))["waiting"]
+            line = _connection_line(actor, row, reached.get(row.id, []), tally)
+            return ConnectionView(await now_of(tx), waiting, line, await read_clauses(tx, connection_id))
 
     async def change(self, actor: Actor, connection_id: UUID, action: ConnectionAction) -> tuple[UUID, ...]:
         """Pause, resume or revoke; what had passed the point of no return before it is given."""
@@ -109,6 +125,7 @@ def _connection_line(actor: Actor, row: Row[Any], names: list[str], tally: list[
         created_at=row.created_at,
         expires_at=row.expires_at,
         last_at=max((one.last_at for one in tally), default=None),
+        used_at=row.used_at,
         counts={one.state: one.number for one in tally},
         may_manage=row.granted_by == actor.id or bool(names),
     )

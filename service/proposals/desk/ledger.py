@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import Row, Select, select
 
 from service.grants.standing import DECIDERS
 from service.grants.tables import connection, membership, person, tenant
@@ -13,7 +13,7 @@ from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.ledger.tables import ledger_entry
 from service.proposals.desk.reach import count_shown, memberships, now_of
-from service.proposals.lists import LedgerLine, LedgerView, SigningView
+from service.proposals.lists import LedgerFilter, LedgerLine, LedgerView, SigningView
 from service.writer.keys import owner_keys, public_keys
 
 
@@ -23,19 +23,21 @@ class OwnerLedger:
 
     database: Database
 
-    async def read(self, actor: Actor, before: int | None, most: int) -> LedgerView:
+    async def read(self, actor: Actor, only: LedgerFilter, before: int | None, most: int) -> LedgerView:
         """The tenant's ledger, newest first; for a person who may decide somewhere in it."""
         async with self.database.bound(actor.tenant) as tx:
             if not await tx.scalar(memberships(actor).where(membership.c.role.in_(DECIDERS)).limit(1)):
                 raise Refusal(Code.NOT_FOUND, "There is no such page.")
-            statement = select(ledger_entry).order_by(ledger_entry.c.seq.desc()).limit(most + 1)
+            statement = _asked(only).order_by(ledger_entry.c.seq.desc()).limit(most + 1)
             if before is not None:
                 statement = statement.where(ledger_entry.c.seq < before)
             rows = (await tx.execute(statement)).all()
             names = await _names(tx)
             lines = tuple(_ledger_line(row, names) for row in rows[:most])
             after = lines[-1].seq if len(rows) > most else None
-            return LedgerView(await now_of(tx), (await count_shown(tx, actor))["waiting"], lines, after)
+            waiting = (await count_shown(tx, actor))["waiting"]
+            actors = tuple(sorted(names.items(), key=lambda one: one[1]))
+            return LedgerView(await now_of(tx), waiting, lines, after, actors)
 
     async def signing(self, actor: Actor) -> SigningView:
         """With what the tenant's commits are signed; for everybody who is in it."""
@@ -46,6 +48,23 @@ class OwnerLedger:
             return SigningView(bool(on), tuple(await public_keys(tx)), tuple(await owner_keys(tx)))
 
 
+def _asked(only: LedgerFilter) -> Select[Any]:
+    """The entries of a filter. Who did it stands in the canonical body alone, whose keys are in order."""
+    columns = ledger_entry.c
+    found = select(ledger_entry)
+    if only.kind:
+        found = found.where(columns.kind.startswith(f"{only.kind}.", autoescape=True))
+    if only.actor:
+        found = found.where(columns.body.contains(f'"actor":{{"id":"{only.actor}"', autoescape=True))
+    if only.subject:
+        found = found.where(columns.subject == only.subject)
+    if only.since:
+        found = found.where(columns.at >= only.since)
+    if only.until:
+        found = found.where(columns.at < only.until)
+    return found
+
+
 async def _names(tx: Bound) -> dict[str, str]:
     """What the ids of this tenant's actors are called."""
     people = select(person.c.id, person.c.email.label("name")).where(person.c.id.in_(select(membership.c.person)))
@@ -54,6 +73,7 @@ async def _names(tx: Bound) -> dict[str, str]:
 
 
 def _ledger_line(row: Row[Any], names: dict[str, str]) -> LedgerLine:
-    actor = json.loads(row.body)["actor"]
+    body = json.loads(row.body)
+    actor = body["actor"]
     name = names.get(actor["id"], "Placet" if actor["kind"] == "system" else actor["id"])
-    return LedgerLine(row.seq, row.at, row.kind, row.subject, actor["kind"], name, row.hash.hex())
+    return LedgerLine(row.seq, row.at, row.kind, row.subject, actor["kind"], name, row.hash.hex(), body["details"])

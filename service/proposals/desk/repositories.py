@@ -45,7 +45,7 @@ class OwnerRepositories:
                 .group_by(proposal.c.repository)
             )
             waits = {row.repository: row.waiting for row in counted}
-            lines = [_repository_line(row, waits.get(row.id, 0)) for row in rows]
+            lines = [repository_line(row, waits.get(row.id, 0)) for row in rows]
             return RepositoriesView(await now_of(tx), (await count_shown(tx, actor))["waiting"], tuple(lines))
 
     async def change(self, actor: Actor, repository_id: UUID, action: RepositoryAction) -> None:
@@ -63,7 +63,7 @@ class OwnerRepositories:
                 await require_signatures(tx, actor, repository_id, on=True)
 
 
-def _repository_line(row: Row[Any], waiting: int) -> RepositoryLine:
+def repository_line(row: Row[Any], waiting: int) -> RepositoryLine:
     return RepositoryLine(
         id=row.id,
         project=row.project_name,

@@ -1,14 +1,14 @@
 """Colours of code that a page need not make again, and what a person has marked as seen.
 
-Revision ID: 0013
-Revises: 0011
+Revision ID: 0014
+Revises: 0013
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = '0013'
-down_revision = '0011'
+revision = '0014'
+down_revision = '0013'
 branch_labels = None
 depends_on = None
 
