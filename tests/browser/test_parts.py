@@ -31,7 +31,7 @@ async def test_one_change_of_a_file_is_ticked_looked_at_and_approved(
         await page.get_by_role("link", name="Choose what to approve").click()
         await page.get_by_role("button", name="Show me what I ticked").click()
         await expect(page.get_by_text("Nothing was chosen.").first).to_be_visible()
-        await page.get_by_label("Line 18 changed of app.py").check()
+        await page.get_by_label("Line 18 changed app.py").check()
         await page.get_by_role("button", name="Show me what I ticked").click()
         await expect(page.get_by_text("Part of another proposal.")).to_be_visible()
         await expect(page.get_by_text("Left out of app.py: 1 change, at line 2")).to_be_visible()
