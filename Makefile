@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up test faults scenario lint format openapi messages clean
+.PHONY: help up test faults scenario lint format openapi messages pictures clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ openapi: $(READY) ## write the descriptions under openapi/ anew
 
 messages: $(READY) ## gather what the pages say into service/languages anew
 	@$(RUN)/placet messages
+
+pictures: $(READY) ## take the pictures under docs/pages anew (needs chromium)
+	@$(RUN)/pytest -q -n 0 tests/browser/test_pictures.py --pictures
 
 clean: ## remove the environment and caches; the data in .placet stays
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

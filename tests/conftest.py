@@ -39,6 +39,10 @@ settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pictures", action="store_true", help="take the pictures under docs/pages anew")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     _know_localhost()
     if hasattr(config, "workerinput") or config.option.collectonly:

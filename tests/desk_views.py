@@ -28,6 +28,7 @@ from service.grants.policy import Clause
 from service.identity.sessions import Session
 from service.kit.actor import Actor
 from service.kit.errors import Code, Refusal
+from service.kit.language import preferred, speaking
 from service.proposals import browse, lists, people
 from service.proposals import view as desk
 from service.publish.choices import Choices
@@ -854,9 +855,10 @@ def _asking(name: str) -> Handler:
 def _handler(endpoint: Endpoint, parts: Parts) -> Any:
     async def answer(request: Any) -> Any:
         call = Call(request, parts, "browser", actor=SESSION.actor, session=SESSION)
-        try:
-            return await endpoint.handler(call)
-        except Refusal as refusal:
-            return error_page(call, refusal) if endpoint.page else refusal_response(refusal)
+        with speaking(preferred(request.headers.get("accept-language", ""))):
+            try:
+                return await endpoint.handler(call)
+            except Refusal as refusal:
+                return error_page(call, refusal) if endpoint.page else refusal_response(refusal)
 
     return answer

@@ -1,24 +1,14 @@
 """Colours of code that a page need not make again, and what a person has marked as seen.
 
-<<<<<<<< HEAD:migrations/versions/0015_card.py
 Revision ID: 0015
 Revises: 0014
-========
-Revision ID: 0014
-Revises: 0013
->>>>>>>> card:migrations/versions/0014_card.py
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-<<<<<<<< HEAD:migrations/versions/0015_card.py
 revision = '0015'
 down_revision = '0014'
-========
-revision = '0014'
-down_revision = '0013'
->>>>>>>> card:migrations/versions/0014_card.py
 branch_labels = None
 depends_on = None
 
