@@ -37,6 +37,7 @@ from service.writer.verify import Finding
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 TENANT = UUID("00000000-0000-4000-8000-000000000001")
+REPOSITORY = UUID(int=32)
 PROPOSAL = UUID("96dcf05f-1111-4222-8333-444455556666")
 BASE = Oid("29a940e8" + "0" * 32)
 HEAD = Oid("5be01d7a" + "1" * 32)
@@ -132,6 +133,7 @@ CARD = ReviewCard(
 CARD_VIEW = desk.CardView(
     id=PROPOSAL,
     tenant=TENANT,
+    repository_id=REPOSITORY,
     project="orchard",
     repository="storefront",
     branch="main",
@@ -453,7 +455,7 @@ REPOSITORIES = lists.RepositoriesView(
     waiting=3,
     lines=(
         lists.RepositoryLine(UUID(int=31), "orchard", "docs", "live", True, 1, True),
-        lists.RepositoryLine(UUID(int=32), "orchard", "storefront", "live", True, 2, True),
+        lists.RepositoryLine(REPOSITORY, "orchard", "storefront", "live", True, 2, True),
         lists.RepositoryLine(UUID(int=33), "vineyard", "press", "paused", False, 0, False),
     ),
 )

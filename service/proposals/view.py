@@ -259,6 +259,7 @@ class CardView:
 
     id: UUID
     tenant: UUID
+    repository_id: UUID
     project: str
     repository: str
     branch: str

@@ -27,12 +27,6 @@ PICTURES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 }
 
 
-def test_the_pictures_in_the_docs_are_of_these_pages() -> None:
-    assert {one.stem for one in FOLDER.glob("*.png")} == PICTURES.keys()
-    told = (FOLDER / "README.md").read_text()
-    assert all(f"{name}.png" in told for name in PICTURES)
-
-
 def test_every_picture_can_be_taken(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     from playwright.sync_api import sync_playwright
 
@@ -48,3 +42,9 @@ def test_every_picture_can_be_taken(request: pytest.FixtureRequest, tmp_path: Pa
             page.close()
         browser.close()
     assert all((folder / f"{name}.png").stat().st_size > 5_000 for name in names)
+
+
+def test_the_pictures_in_the_docs_are_of_these_pages() -> None:
+    assert {one.stem for one in FOLDER.glob("*.png")} == PICTURES.keys()
+    told = (FOLDER / "README.md").read_text()
+    assert all(f"{name}.png" in told for name in PICTURES)

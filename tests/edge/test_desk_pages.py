@@ -402,6 +402,13 @@ async def test_an_empty_inbox_says_so(opened: Opened) -> None:
     assert "<title>Inbox · Placet</title>" in (await opened(EMPTY).get("/")).text
 
 
+async def test_an_executed_card_leads_to_its_commit_and_every_card_to_its_repository(opened: Opened) -> None:
+    page = (await opened(on_card(views.STATES["executed"])).get(CARD)).text
+    at = f"/repositories/{views.REPOSITORY}"
+    assert f'<a href="{at}/commits/{views.HEAD}?tenant={views.TENANT}">' in page
+    assert f'<a href="{at}?tenant={views.TENANT}">' in page
+
+
 async def test_links_carry_the_tenant(opened: Opened) -> None:
     for path in ("/", CARD):
         links = re.findall(r'href="(/proposals/[^"]*)"', (await opened().get(path)).text)

@@ -114,15 +114,22 @@
     if (focused) [...old.querySelectorAll("a")].find((one) => one.getAttribute("href") === focused)?.focus();
   }
 
-  let gathering = 0;
+  // One look at a time: of two, the older answer could come last, and take away what is there.
+  let looking = false;
+  let again = false;
   function look() {
-    gathering ||= setTimeout(async () => {
-      gathering = 0;
+    again = looking;
+    if (looking) return;
+    looking = true;
+    setTimeout(async () => {
+      again = false;
       try {
         await (document.querySelector("#inbox") ? lookAtInbox() : lookAtCount());
       } catch {
         say(false); // signed out, or the service is gone
       }
+      looking = false;
+      if (again) look();
     }, GATHER_MS);
   }
 

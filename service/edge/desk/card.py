@@ -193,6 +193,7 @@ def _head(view: CardView, files: Sequence[FilePanel]) -> dict[str, Any]:
         "link": f"/proposals/{view.id}?tenant={view.tenant}",
         "mark": mark(view.state, ((pin.ref, pin.current) for pin in view.pins)),
         "place": visible.line(f"{view.project} / {view.repository}"),
+        "repository_link": f"/repositories/{view.repository_id}?tenant={view.tenant}",
         "branch": visible.line(view.branch),
         "more_branches": len(view.refs) - 1,
         "asked": moment(view.created_at, view.now),
@@ -248,7 +249,7 @@ def _hides(hidden: int) -> Iterator[Say]:
 def _ending(view: CardView) -> Say:
     part = view.outcome.part if view.outcome else None
     facts = (
-        *_outcome(view.outcome or Outcome(), failed=view.state == "failed"),
+        *_outcome(view, view.outcome or Outcome()),
         *(fact for pin in view.pins if view.state == "stale" and not pin.holds for fact in _came(pin)),
         *((_proposal_link(gettext("Part {id}"), part, view),) if part else ()),
     )
@@ -269,14 +270,16 @@ def _proposal_link(message: str, proposal: UUID, view: CardView) -> Markup:
     return phrase(message, id=link.format(proposal, view.tenant, str(proposal)[:_SHORT]))
 
 
-def _outcome(outcome: Outcome, *, failed: bool) -> Iterator[Markup]:
+def _outcome(view: CardView, outcome: Outcome) -> Iterator[Markup]:
     if outcome.commit:
-        yield phrase(gettext("Commit {id}"), id=_oid(outcome.commit))
+        link = Markup('<a href="/repositories/{}/commits/{}?tenant={}">{}</a>')
+        at = link.format(view.repository_id, outcome.commit, view.tenant, _oid(outcome.commit))
+        yield phrase(gettext("Commit {id}"), id=at)
     if outcome.head == NULL:
         yield phrase(gettext("The branch is not there any more."))
     elif outcome.head:
         yield phrase(gettext("The head is now {id}"), id=_oid(outcome.head))
-    if failed:
+    if view.state == "failed":
         yield Markup("{} {}").format(Visible().line(outcome.message), _as_code(outcome.code))
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.contract.changes import EXECUTABLE, GITLINK, SYMLINK
+from service.contract.hidden import readable
 from service.contract.lfs import pointer_of
 from service.contract.pictures import BYTES_MOST, Picture, byte_order_mark, kind_of, picture_of
 from service.contract.risk import is_binary
@@ -154,7 +155,7 @@ def _commits(file: FileView) -> Iterator[str]:
     """A submodule's commits, whole: they are all that Git knows of it here."""
     for side, mode, content in (("old", file.old_mode, file.old), ("new", file.new_mode, file.new)):
         if mode == GITLINK and content:
-            commit = content.decode().rstrip().rpartition(" ")[2]
+            commit = readable(content.decode(errors="replace").rstrip().rpartition(" ")[2])
             yield _said(side, gettext("commit {commit} of another repository", commit=commit))
     yield gettext("What is in that repository is not here, and is not shown.")
 

@@ -286,6 +286,7 @@ def _card(
     return CardView(
         id=row.id,
         tenant=row.tenant,
+        repository_id=row.repository,
         project=row.project_name,
         repository=row.repository_name,
         branch=short_name(plan.effects[0].ref),
