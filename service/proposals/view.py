@@ -47,6 +47,7 @@ class InboxLine:
         message: the agent's commit message, or its reason where there is no commit.
         ended_at: when it came to its last state; None while it has not.
         branch_moved: a pinned ref is not where the card says it is. Asked for pending ones only.
+        part: an owner chose it out of another proposal.
     """
 
     id: UUID
@@ -62,6 +63,7 @@ class InboxLine:
     message: str
     warnings: tuple[Note, ...]
     branch_moved: bool
+    part: bool = False
 
 
 @dataclass(frozen=True)

@@ -103,8 +103,10 @@ async def test_a_choice_that_is_none_is_shown_again_with_what_was_ticked(
 async def test_a_part_is_withdrawn_on_its_card_and_the_whole_waits_on(web: Web, house: House) -> None:
     browser = await web.browser(house.owner)
     shown, place = await chosen(web, house, browser, "2")
+    assert re.findall(r'<span class="badge [a-z]+">a part</span>', await get(web, browser, "/")) != []
     [action] = actions(await get(web, browser, place), "withdrawal")
     status, back = await post(web, browser, action)
+    assert ">a part<" not in await get(web, browser, "/")
     assert (status, back) == (303, f"/proposals/{shown['proposal_id']}?tenant={house.tenant}")
     page = await get(web, browser, back)
     assert "A part of this waits too." not in page

@@ -215,4 +215,5 @@ def _badges(line: InboxLine) -> list[Badge]:
     rest = len(found) - _BADGES_MOST
     more = [Badge(gettext("{number} more", number=number(rest)), "mind")] if rest > 0 else []
     moved = [Badge(gettext("the branch has moved"), "mind")] if line.branch_moved else []
-    return [*found[:_BADGES_MOST], *more, *moved]
+    part = [Badge(gettext("a part"))] if line.part else []
+    return [*part, *found[:_BADGES_MOST], *more, *moved]

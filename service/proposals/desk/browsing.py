@@ -16,7 +16,6 @@ from service.contract.lookup import KINDS, TYPE_BITS, Place, find_place
 from service.contract.plan import Plan
 from service.contract.ports import NamedRef
 from service.contract.world import Store, tree_of
-from service.grants.tables import membership, project
 from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
@@ -32,7 +31,7 @@ from service.proposals.browse import (
     RestorePointsView,
 )
 from service.proposals.desk.reach import card_row, count_shown, listed, now_of
-from service.proposals.desk.repositories import repository_line
+from service.proposals.desk.repositories import repository_line, seen_repositories
 from service.proposals.restore import kept_points, point_of
 from service.proposals.tables import proposal, restore_point
 from service.proposals.view import COUNT_MOST, SHOWN, FileView, Show
@@ -118,18 +117,7 @@ class OwnerBrowsing:
 
     async def _head(self, tx: Bound, actor: Actor, repository_id: UUID) -> tuple[Head, Path]:
         """A repository that a person may see, and its folder. Raises NOT_FOUND."""
-        row = (
-            await tx.execute(
-                select(repository, project.c.name.label("project_name"), membership.c.role)
-                .join(project, (project.c.tenant == repository.c.tenant) & (project.c.id == repository.c.project))
-                .join(
-                    membership,
-                    (membership.c.tenant == project.c.tenant) & (membership.c.project == project.c.id),
-                )
-                .where(repository.c.id == repository_id)
-                .where(membership.c.person == actor.id, membership.c.state == "live")
-            )
-        ).one_or_none()
+        row = (await tx.execute(seen_repositories(actor).where(repository.c.id == repository_id))).one_or_none()
         if row is None:
             raise Refusal(Code.NOT_FOUND, "There is no such repository.")
         waits = select(func.count()).select_from(proposal).where(proposal.c.state == "pending")

@@ -219,4 +219,5 @@ def _inbox_line(row: Row[Any], *, moved: bool) -> InboxLine:
         message=card.agent_words.get("message") or card.agent_words["reason"],
         warnings=card.warnings,
         branch_moved=moved,
+        part=row.parent is not None,
     )

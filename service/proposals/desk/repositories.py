@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import Row, Select, func, select
 
 from service.grants.manage import let_agents_propose, require_signatures
 from service.grants.proof import has_signing_passkey
@@ -27,18 +27,7 @@ class OwnerRepositories:
     async def list(self, actor: Actor) -> RepositoriesView:
         """The tenant's repositories in this person's projects."""
         async with self.database.bound(actor.tenant) as tx:
-            rows = (
-                await tx.execute(
-                    select(repository, project.c.name.label("project_name"), membership.c.role)
-                    .join(project, (project.c.tenant == repository.c.tenant) & (project.c.id == repository.c.project))
-                    .join(
-                        membership,
-                        (membership.c.tenant == project.c.tenant) & (membership.c.project == project.c.id),
-                    )
-                    .where(membership.c.person == actor.id, membership.c.state == "live")
-                    .order_by(project.c.name, repository.c.name)
-                )
-            ).all()
+            rows = (await tx.execute(seen_repositories(actor).order_by(project.c.name, repository.c.name))).all()
             counted = await tx.execute(
                 select(proposal.c.repository, func.count().label("waiting"))
                 .where(proposal.c.state == "pending")
@@ -61,6 +50,16 @@ class OwnerRepositories:
                 raise Refusal(Code.SIGNATURE_NEEDED, "First let a passkey of yours sign approvals.")
             else:
                 await require_signatures(tx, actor, repository_id, on=True)
+
+
+def seen_repositories(actor: Actor) -> Select[Any]:
+    """The repositories in this person's projects, each with its project's name and his role there."""
+    return (
+        select(repository, project.c.name.label("project_name"), membership.c.role)
+        .join(project, (project.c.tenant == repository.c.tenant) & (project.c.id == repository.c.project))
+        .join(membership, (membership.c.tenant == project.c.tenant) & (membership.c.project == project.c.id))
+        .where(membership.c.person == actor.id, membership.c.state == "live")
+    )
 
 
 def repository_line(row: Row[Any], waiting: int) -> RepositoryLine:
