@@ -117,6 +117,7 @@ def _page(keys: Subquery, order: Order, after: str) -> Select[Any]:
             proposal.c.ended_at,
             proposal.c.card,
             proposal.c.pins,
+            proposal.c.parent,
             *(one for one in page.c if one.name in {"first", "proposer"}),
         )
         .join(proposal, proposal.c.id == page.c.id)
