@@ -16,6 +16,7 @@ from uuid import UUID
 import asyncpg
 import asyncpg.exceptions
 from sqlalchemy import Column, ForeignKeyConstraint, MetaData, PrimaryKeyConstraint, Table, Uuid, event, text
+from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_dbapi
 from sqlalchemy.engine import URL, CursorResult, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -36,6 +37,8 @@ _RETRY = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock ti
 _UNREACHABLE = ("08", "53", "57P", "58")  # connection, resources, shutdown, system error classes
 _FULL = {"53100"}
 _BROKEN = (asyncpg.exceptions.PostgresError, asyncpg.exceptions.InterfaceError, OSError, TimeoutError)
+# The last is what asyncpg says of a connection that went in the middle of an answer.
+_LOST = (ConnectionError, TimeoutError, AsyncAdapt_asyncpg_dbapi.InternalClientError)
 _BIND = text("SELECT set_config('app.tenant', :tenant, true)")
 T = TypeVar("T")
 
@@ -264,7 +267,7 @@ def _forget_broken(context: Any) -> None:
 
     What did not answer in time is not asked to close in order either: that wait would come on top.
     """
-    if isinstance(context.original_exception, (ConnectionError, TimeoutError)):
+    if isinstance(context.original_exception, _LOST):
         context.is_disconnect = True
         held = context.connection
         if held is not None and not held.closed and not held.invalidated and held.connection.driver_connection:
@@ -280,6 +283,7 @@ def _translate(error: DBAPIError) -> Exception:
     if (
         error.connection_invalidated
         or isinstance(error, (OperationalError, InterfaceError))
+        or isinstance(error.orig, _LOST)
         or state.startswith(_UNREACHABLE)
     ):
         return Refusal(Code.UNAVAILABLE, "The database does not answer.")

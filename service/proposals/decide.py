@@ -126,8 +126,11 @@ class Decide:
         """The same with another end: what `then` makes of an approval that may be made. Raises as a decision does."""
         check_text(said.note, "note", most=NOTE_MOST, least=1 if said.verdict == "changes" else 0)
         check_text(said.reason, "reason", most=NOTE_MOST, least=0)
+        leaks = None if said.verdict in NO else await self._search(who.actor.tenant, proposal_id, said)
         with self.waiter.expecting(str(proposal_id)) as expected:
-            first = await self.store.repeat(who.actor.tenant, lambda tx: self._decide(tx, who, proposal_id, said, then))
+            first = await self.store.repeat(
+                who.actor.tenant, lambda tx: self._decide(tx, who, proposal_id, said, leaks, then)
+            )
             if isinstance(first, Refusal):
                 raise await self._final(who.actor.tenant, proposal_id, first, expected)
             if not isinstance(first, Decided) or first.known:
@@ -150,7 +153,7 @@ class Decide:
         return Decided(proposal_id, stored.state, replayed, read_outcome(stored.outcome))
 
     async def _decide(
-        self, tx: Tx, who: Decider, proposal_id: UUID, said: Verdicts, then: Then[T]
+        self, tx: Tx, who: Decider, proposal_id: UUID, said: Verdicts, leaks: Refusal | None, then: Then[T]
     ) -> Decided | T | Refusal:
         """A refusal is given back, not raised, so that what the ledger says of it is kept."""
         stored = await _known(tx, proposal_id, lock=True)
@@ -159,7 +162,7 @@ class Decide:
             raise _unknown()
         try:
             standing.check_decider(who.actor.id)
-            return await self._weigh(tx, who, stored, standing, said, then)
+            return await self._weigh(tx, who, stored, standing, said, leaks, then)
         except Refusal as refusal:
             if refusal.code not in WRITTEN_DOWN:
                 raise
@@ -168,7 +171,14 @@ class Decide:
             return refusal
 
     async def _weigh(
-        self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts, then: Then[T]
+        self,
+        tx: Tx,
+        who: Decider,
+        stored: Stored,
+        standing: Standing,
+        said: Verdicts,
+        leaks: Refusal | None,
+        then: Then[T],
     ) -> Decided | T | Refusal:
         check_verdict(stored, said.verdict)
         if stored.state != "pending":
@@ -186,14 +196,25 @@ class Decide:
         _check_acknowledged(warnings, said)
         proof = await _check_proof(tx, who, warnings)
         standing.check(wanted(load_plan(stored.plan), load_manifests(stored.manifest)))
-        await self._search(tx, stored, said.reason)
+        if leaks:
+            raise leaks
         return await then(tx, who, stored, standing, said, fixed_now(who, standing, proof))
 
-    async def _search(self, tx: Tx, stored: Stored, reason: str) -> None:
-        """What is approved is searched for secrets once more. Raises as `check_secrets`."""
-        path, objects = (await tx.place(stored.repository)).path, await tx.staged(stored.id)
+    async def _search(self, tenant: UUID, proposal_id: UUID, said: Verdicts) -> Refusal | None:
+        """What is to be approved is searched for secrets once more: before anything is locked, since that takes its
+        time, and a revocation must not wait. What it finds is said in its turn. A card never changes under its digest.
+        """
+        async with self.store.bound(tenant) as tx:
+            stored = await _known(tx, proposal_id)
+            if stored.state != "pending" or said.digest != stored.digest:
+                return None  # which is refused for that
+            path, objects = (await tx.place(stored.repository)).path, await tx.staged(stored.id)
         plan, card = load_plan(stored.plan), load_card(stored.card)
-        await self.in_thread(lambda: self.check_secrets(path, plan, card, objects, reason))
+        try:
+            await self.in_thread(lambda: self.check_secrets(path, plan, card, objects, said.reason))
+        except Refusal as refusal:
+            return refusal
+        return None
 
     async def _approve(
         self, tx: Tx, who: Decider, stored: Stored, standing: Standing, said: Verdicts, fixed: Fixed
