@@ -18,8 +18,12 @@ async def test_a_connection_that_went_in_the_middle_of_an_answer_is_no_fault_of_
     said = AsyncAdapt_asyncpg_dbapi.InternalClientError(
         "cannot switch to state 11; another operation (2) is in progress", None
     )
-    with pytest.raises(Refusal) as refused:
+
+    async def broken() -> None:
         async with app_db.bound(house.tenant) as tx:
             await tx.execute(select(text("1")))
             raise InternalError("SELECT 1", {}, said)
+
+    with pytest.raises(Refusal) as refused:
+        await broken()
     assert refused.value.code is Code.UNAVAILABLE
