@@ -3,7 +3,7 @@
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -604,6 +604,7 @@ class CraftedDesk:
         self.views = views
         self.asked: list[tuple[Any, ...]] = []
         self.answer: Callable[[], Any] = lambda: desk.DecisionResult(PROPOSAL, "executed", replayed=False)
+        self.change: Callable[[Any], Any] = lambda view: view
 
     @property
     def areas(self) -> Any:
@@ -751,12 +752,19 @@ ASKING: dict[str, tuple[str, dict[str, Any]]] = {
 """Pages of one question, which others fill: template and values."""
 
 
+@dataclass
 class CraftedNotices:
     """Somebody's notices, with everything that can be seen of them."""
 
-    push_key = "B" + "A" * 86
+    change: Callable[[Any], Any]
+    push_key: str = "B" + "A" * 86
 
     async def read(self, _actor: Actor) -> NoticesView:
+        found: NoticesView = self.change(self.view())
+        return found
+
+    @staticmethod
+    def view() -> NoticesView:
         which = UUID(int=7)
         hook = "https://hooks.example.org/placet/" + "deep/" * 30
         told = [
@@ -824,16 +832,18 @@ GALLERY: dict[str, str] = {
 def gallery(change: Callable[[Any], Any] = lambda view: view) -> CraftedDesk:
     """The desk of the gallery, each of its views changed so."""
     cards = {card_id(name): replace(change(card), id=card_id(name)) for name, card in CARDS.items()}
-    return CraftedDesk(cards=cards, parts=change(PARTS), **{name: change(view) for name, view in AREAS.items()})
+    found = CraftedDesk(cards=cards, parts=change(PARTS), **{name: change(view) for name, view in AREAS.items()})
+    found.change = change
+    return found
 
 
 def crafted_app(crafted: CraftedDesk) -> Starlette:
     """The desk's own handlers and templates for a signed-in person, without guard and database."""
     nothing: Any = SimpleNamespace()
-    notices: Any = CraftedNotices()
+    notices: Any = CraftedNotices(crafted.change)
     parts = Parts(nothing, ISSUER, nothing, crafted.areas, nothing, streams=nothing, notices=notices, colouring=nothing)
     by_path: dict[str, list[Endpoint]] = {
-        f"/asking/{name}": [Endpoint("GET", f"/asking/{name}", "", _asking(name))] for name in ASKING
+        f"/asking/{name}": [Endpoint("GET", f"/asking/{name}", "", _asking(name, crafted.change))] for name in ASKING
     }
     for endpoint in ENDPOINTS:
         by_path.setdefault(endpoint.path, []).append(endpoint)
@@ -846,10 +856,10 @@ def crafted_app(crafted: CraftedDesk) -> Starlette:
     )
 
 
-def _asking(name: str) -> Handler:
+def _asking(name: str, change: Callable[[Any], Any]) -> Handler:
     async def answer(call: Call) -> Any:
         template, values = ASKING[name]
-        return page(call, template, **values)
+        return page(call, template, **change(values))
 
     return answer
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import fields, is_dataclass, replace
+from types import SimpleNamespace
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import regex
@@ -21,6 +22,7 @@ HIDDEN: Final = "".join(
 _AN_ID: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f-]{36}")
 OURS: Final = frozenset(
     {"id", "repository_id", "digest", "hash", "code", "way", "kind", "channel", "zone", "after", "csrf", "standing"}
+    | {"state", "event"}
 )
 """Fields of our own making that are typed as any text: digests, codes, words of a short list."""
 ROUNDS: Final = frozenset({"made_at", "expires_at"})
@@ -31,6 +33,8 @@ def poisoned(value: Any, text: str) -> Any:
     """The same with `text` for every string, and its bytes for every byte string; lists and values inside too."""
     if isinstance(value, BaseModel) or (is_dataclass(value) and not isinstance(value, type)):
         return _copied(value, text)
+    if isinstance(value, SimpleNamespace):
+        return SimpleNamespace(**{name: poisoned(one, text) for name, one in vars(value).items()})
     if isinstance(value, tuple | list):
         inner = [poisoned(one, text) for one in value]
         return type(value)(*inner) if hasattr(value, "_fields") else type(value)(inner)
