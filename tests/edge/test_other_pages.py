@@ -118,6 +118,14 @@ async def test_the_last_owner_stays_also_when_two_take_each_other_out_at_once(ho
         assert len((await tx.execute(select(membership.c.id).where(live))).all()) == 1
 
 
+async def test_of_three_owners_who_take_each_other_out_in_a_ring_one_comes_too_late(house: House, web: Web) -> None:
+    three = [await colleague(house) for _ in range(3)]
+    browsers = [await sign_in(web, one["id"], house.owner) for one in three]
+    ring = zip(browsers, [*three[1:], three[0]], strict=True)
+    answers = await asyncio.gather(*(take_out(web, browser, one["membership"]) for browser, one in ring))
+    assert sorted({answer.status_code for answer in answers}) == [303, 404]
+
+
 @pytest.mark.parametrize("role", ["maintainer", "reader"])
 async def test_only_an_owner_takes_people_out(house: House, web: Web, role: str) -> None:
     other = await colleague(house, role)
