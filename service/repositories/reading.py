@@ -5,6 +5,7 @@ Content is never assumed to be well formed: a history may have been imported.
 """
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -28,6 +29,7 @@ KIND_NAMES: dict[bytes, Kind] = {kind.encode(): kind for kind in KINDS.values()}
 TREE = 0o040000
 GITLINK = 0o160000
 TAGS_DEEP = 10  # tags of tags
+_OID = re.compile(rb"[0-9a-f]{40}")
 FLAGS = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE
 
 for level in (ConfigLevel.SYSTEM, ConfigLevel.GLOBAL, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
@@ -58,11 +60,14 @@ class Objects:
         repository: its folder.
 
     Raises:
-        pygit2.GitError: there is no repository.
+        Refusal: REPOSITORY_DAMAGED when there is no repository.
     """
 
     def __init__(self, repository: Path) -> None:
-        self._repository = pygit2.Repository(str(repository), FLAGS)
+        try:
+            self._repository = pygit2.Repository(str(repository), FLAGS)
+        except pygit2.GitError as error:
+            raise Refusal(Code.REPOSITORY_DAMAGED, "This repository cannot be read.") from error
         self._odb = self._repository.odb
 
     def read(self, oid: Oid, kind: Kind) -> bytes:
@@ -155,8 +160,15 @@ class Objects:
         return self.apart(tip, commit)[0]
 
     def apart(self, one: Oid, other: Oid) -> tuple[int, int]:
-        """How many commits the one has that the other has not, and the other way round."""
-        ahead, behind = self._repository.ahead_behind(one, other)
+        """How many commits the one has that the other has not, and the other way round.
+
+        Raises:
+            BadObject: a commit of theirs cannot be read.
+        """
+        try:
+            ahead, behind = self._repository.ahead_behind(one, other)
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise BadObject(one, "its history cannot be read") from error
         return int(ahead), int(behind)
 
 
@@ -191,11 +203,11 @@ def parse_commit(oid: Oid, content: bytes) -> Commit:
     """A commit from its content. A header that an old or broken commit lacks is empty.
 
     Raises:
-        BadObject: it names no tree.
+        BadObject: it names no tree, or by what is no id.
     """
     found = list(headers(content))
     first = dict(reversed(found))
-    if b"tree" not in first:
+    if not _OID.fullmatch(first.get(b"tree", b"")):
         raise BadObject(oid, "the commit names no tree")
     return Commit(
         tree=Oid(first[b"tree"].decode("ascii", "replace")),

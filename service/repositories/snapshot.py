@@ -15,7 +15,7 @@ from service.contract.data import NULL, Commit, Entry, Oid
 from service.contract.ports import Hit, Listed, NamedRef
 from service.repositories import search as grep
 from service.repositories.reading import TREE, BadObject, Names, Objects, entry_of
-from service.repositories.refs import head_branch, list_refs, read_ref
+from service.repositories.refs import BrokenRef, head_branch, list_refs, read_ref
 
 WALK_MOST = 10_000
 """Entries of one listing at most, whatever is asked (THREATS G11)."""
@@ -50,7 +50,7 @@ class Snapshot:
         Where HEAD's branch has no commit and others have, the first of them by name: somebody began elsewhere.
         """
         named = head_branch(self._path)
-        if named and read_ref(self._path, named) == NULL:
+        if named and self._read(named) == NULL:
             named = next((name for name, _ in list_refs(self._path, _BRANCHES)), named)
         return named.removeprefix(_BRANCHES)
 
@@ -82,9 +82,16 @@ class Snapshot:
             if header and header[0] == "commit":
                 return Oid(ref)
         for name in (ref,) if full else (_BRANCHES + ref, _TAGS + ref):
-            if (oid := read_ref(self._path, name)) != NULL:
+            if (oid := self._read(name)) != NULL:
                 return objects.find_commit(oid)
         return None
+
+    def _read(self, name: str) -> Oid:
+        """The id a ref has; a broken one is none, as in listings."""
+        try:
+            return read_ref(self._path, name)
+        except BrokenRef:
+            return NULL
 
     def commit(self, oid: Oid) -> Commit:
         """The commit with this id.

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -10,6 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import insert, select, update
 
+import service
 from service.edge.desk import entries
 from service.grants.manage import add_clause, add_membership, change_state
 from service.grants.policy import Clause
@@ -116,6 +118,14 @@ async def test_the_last_owner_stays_also_when_two_take_each_other_out_at_once(ho
         assert len((await tx.execute(select(membership.c.id).where(live))).all()) == 1
 
 
+async def test_of_three_owners_who_take_each_other_out_in_a_ring_one_comes_too_late(house: House, web: Web) -> None:
+    three = [await colleague(house) for _ in range(3)]
+    browsers = [await sign_in(web, one["id"], house.owner) for one in three]
+    ring = zip(browsers, [*three[1:], three[0]], strict=True)
+    answers = await asyncio.gather(*(take_out(web, browser, one["membership"]) for browser, one in ring))
+    assert sorted({answer.status_code for answer in answers}) == [303, 404]
+
+
 @pytest.mark.parametrize("role", ["maintainer", "reader"])
 async def test_only_an_owner_takes_people_out(house: House, web: Web, role: str) -> None:
     other = await colleague(house, role)
@@ -196,6 +206,14 @@ async def test_every_kind_that_the_service_writes_has_words(house: House) -> Non
         await change_state(tx, system(house.tenant), connection, house.agent.id, "paused")
         written = set((await tx.execute(select(ledger_entry.c.kind))).scalars())
     assert written - {"session.opened"} <= entries._WORDS.keys()
+
+
+def test_every_kind_that_code_writes_down_has_words() -> None:
+    kind = re.compile(rf'"((?:{"|".join(entries.SUBJECTS)})\.[a-z_]+)"')
+    code = [line for path in Path(service.__file__).parent.rglob("*.py") for line in path.read_text().splitlines()]
+    found = {one for line in code if "append(" in line or "note(" in line for one in kind.findall(line)}
+    assert {"decision.refused", "connection.used_code", "webhook.removed"} <= found
+    assert found <= entries._WORDS.keys()
 
 
 async def test_what_holds_in_a_tenant_is_for_its_people_alone(house: House, web: Web, neighbour: House) -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from service.edge.desk import browse
 from service.proposals.desk import browsing
 from tests.histories import Histories
 from tests.poison import HIDDEN
@@ -236,3 +237,68 @@ async def test_restore_points_lead_to_the_page_that_takes_them_back(pages: Pages
     page = await pages.text("/restore-points")
     assert f'href="/proposals/{shown["proposal_id"]}' in page
     assert "<code>old</code>" in page
+
+
+@pytest.mark.parametrize("name", [b"od\xffd", b'"q"', b"refs/tags/x", b"a" * 40, b"a%2Fb+c&d=e;f#g", None])
+async def test_every_link_leads_on_whatever_the_default_branch_is_called(pages: Pages, name: bytes | None) -> None:
+    folder, head = pages.house.path, pages.house.head()
+    if name is not None:
+        run(folder, "update-ref", b"refs/heads/" + name, "refs/heads/main")
+    (folder / "HEAD").write_bytes(b"ref: refs/heads/" + name + b"\n" if name is not None else head.encode() + b"\n")
+    listing = await pages.text("/files")
+    assert "hello" in await pages.follow(listing, "app.py")
+    assert "First" in await pages.follow(listing, "History")
+    assert "README.md" in await pages.follow(await pages.follow(listing, "app.py"), "Files")
+
+
+async def test_what_is_broken_on_the_disk_is_none_or_said_and_takes_nothing_else_with_it(pages: Pages) -> None:
+    folder = pages.house.path
+    tree = run(folder, "rev-parse", "main^{tree}").strip()
+    who = b"author A <a@b.example> 1 +0000\ncommitter A <a@b.example> 1 +0000\n\nm\n"
+    bad = {"orphan": b"tree " + tree + b"\nparent " + b"1" * 40 + b"\n" + who, "odd": b"tree \xff\xff\n" + who}
+    for name, content in bad.items():
+        made = run(folder, "hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=content)
+        (folder / "refs/heads" / name).write_bytes(made)
+    for name, content in {"noise": b"noise\n", "loop": b"ref: refs/heads/loop\n"}.items():
+        (folder / "refs/heads" / name).write_bytes(content)
+        assert (await pages.get("/files", ref=name)).status_code == 404
+    listed = re.sub("<[^>]*>", "", await pages.text("/branches"))
+    assert "orphan" in listed
+    assert "noise" not in listed
+    assert (await pages.get("/files", ref="odd")).status_code == 503
+    (folder / "HEAD").write_bytes(b"ref: refs/heads/noise\n")
+    for path in ("", "/files", "/history", "/branches"):
+        assert (await pages.get(path)).status_code == 200, path
+    folder.rename(folder.with_suffix(".away"))
+    answer = await pages.get("/files")
+    assert answer.status_code == 503
+    assert "This repository cannot be read." in answer.text
+
+
+async def test_a_page_has_no_more_lines_and_marks_than_a_browser_can_lay_out(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, most in {"LINES_MOST": 10, "WORK_MOST": 40, "MESSAGE_MOST": 100}.items():
+        monkeypatch.setattr(browse, name, most)
+    histories = Histories()
+    files = {
+        b"a-lines": b"x\n" * 11,
+        b"b-marks": b"ok\n" + b"\x01" * 11 + b"\n",
+        b"c-one": b"\x01" * 11,
+        b"d": b"x\n" * 10,
+    }
+    histories.commit(files, message=b"Long\n\n" + b"\x01" * 200)
+    bring(histories, pages.house.path)
+    told = {
+        "a-lines": "Only the first 10 lines are shown.",
+        "b-marks": "Only the first line is shown.",
+        "c-one": "This is too much to be shown here.",
+    }
+    for name, words in told.items():
+        assert words in await pages.text("/files", ref="c1", path=name)
+    assert "Only" not in await pages.text("/files", ref="c1", path="d")
+    assert "11 hidden characters are in this file" in await pages.text("/files", ref="c1", path="c-one")
+    page = await pages.text(f"/commits/{pages.house.head('c1')}")
+    assert page.count("too much to show here") == 1
+    assert "The message goes on; only its beginning is shown." in page
+    assert "200 hidden characters are in this message" in page

@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from service.contract.data import NULL, Commit, Oid
-from service.contract.hidden import decode, readable
+from service.contract.hidden import decode, find_hidden, readable
 from service.contract.history import identity_of, subject_of
 from service.contract.lookup import KINDS, TYPE_BITS, PathArgument, RefArgument
 from service.contract.names import check_oid, quote_path, unquote_path
@@ -23,7 +23,7 @@ from service.edge.desk.diffview import FilePanel, folded_panel, panel, size_of
 from service.edge.desk.inbox import TABS
 from service.edge.desk.lists import STANDINGS
 from service.edge.desk.pieces import bytes_text, commits_text, phrase
-from service.edge.desk.visible import Visible
+from service.edge.desk.visible import Visible, marked
 from service.edge.desk.when import moment
 from service.edge.guard import Call, Endpoint
 from service.edge.pages import page
@@ -50,6 +50,11 @@ NO_COMMIT: Final = "There is no such commit."
 PANEL_BYTES: Final = 100_000
 """What one changed file may have to be shown whole on a commit's page."""
 START_MOST: Final = 10_000
+LINES_MOST: Final = 20_000
+"""Lines of a file and, apart from them, marks in it that a page shows; a browser has to lay each of them out."""
+WORK_MOST: Final = 50_000
+"""Lines and marks of all the changed files that a commit's page shows."""
+MESSAGE_MOST: Final = 20_000
 _SHORT: Final = 8
 _TABS: Final = {
     "": later("Overview"),
@@ -219,20 +224,32 @@ def _entry(head: Head, tenant: str, ref: str, under: bytes, one: Listed) -> dict
 
 def file_content_page(view: FileContentView, tenant: str) -> dict[str, Any]:
     """The values of the template. Takes time in proportion to the content: call it in a thread."""
-    visible = Visible()
+    content = view.content if view.content and not is_binary(view.content) else b""
+    lines, rest = _lines(content)
+    cut = (
+        [ngettext("Only the first line is shown.", "Only the first {count} lines are shown.", len(lines))]
+        if lines
+        else []
+    )
     return {
         **_head(view.head, tenant, "/files"),
         **_at(view.head, tenant, view.ref, view.commit, view.path),
-        "lines": list(_lines(view.content, visible)) if view.content and not is_binary(view.content) else [],
-        "facts": list(_facts(view)),
-        "hidden": visible.hidden,
+        "lines": lines,
+        "facts": [*_facts(view), *((cut or [gettext("This is too much to be shown here.")]) if rest else ())],
+        "hidden": len(find_hidden(decode(content))),
     }
 
 
-def _lines(content: bytes, visible: Visible) -> Iterator[Markup]:
-    lines = content.split(b"\n")
-    for line in lines[: -1 if content.endswith(b"\n") else None]:
-        yield visible.text(decode(line.removesuffix(b"\r")))
+def _lines(content: bytes) -> tuple[list[Markup], bool]:
+    """The lines that there is room for, and whether there are more."""
+    lines, visible, room = decode(content).removesuffix("\n").split("\n") if content else [], Visible(), LINES_MOST
+    shown: list[Markup] = []
+    for line in lines[:LINES_MOST]:
+        room -= marked(line)
+        if room < 0:
+            break
+        shown.append(visible.text(line.removesuffix("\r")))
+    return shown, len(shown) < len(lines)
 
 
 def _facts(view: FileContentView) -> Iterator[str]:
@@ -331,13 +348,15 @@ def _ref(head: Head, tenant: str, one: NamedRef, prefix: str) -> dict[str, Any]:
 
 def commit_page(view: CommitView, tenant: str) -> dict[str, Any]:
     """The values of the template. Compares and colours files: call it in a thread."""
-    made, visible = view.commit, Visible()
+    made = view.commit
+    message = decode(made.message)
     return {
         **_head(view.head, tenant, "/history"),
         "oid": view.oid,
-        "subject": visible.line(subject_of(made.message)) or gettext("(no message)"),
+        "subject": Visible().line(subject_of(made.message)) or gettext("(no message)"),
         "title": readable(subject_of(made.message)),
-        "message": visible.text(decode(made.message)),
+        "message": Visible().text(message[:MESSAGE_MOST]),
+        "cut": len(message) > MESSAGE_MOST,
         "author": _person(made.author, view.head.now),
         "committer": _person(made.committer, view.head.now),
         "parents": [_commit_link(view.head, tenant, oid) for oid in made.parents],
@@ -348,15 +367,25 @@ def commit_page(view: CommitView, tenant: str) -> dict[str, Any]:
         else None,
         "panels": list(_panels(view.files)),
         "others": [Visible().path(path) for path in view.others],
-        "hides": visible.hidden,
+        "hides": len(find_hidden(message)),
     }
 
 
 def _panels(files: Iterable[FileView]) -> Iterator[FilePanel]:
-    palette = Palette()
+    """Changed files, each whole while there is room for what it has, and else folded."""
+    palette, room = Palette(), WORK_MOST
     for place, file in enumerate(files, 1):
-        fits = size_of(file) <= PANEL_BYTES
+        work = _work(file)
+        fits = size_of(file) <= PANEL_BYTES and work <= room
+        room -= work if fits else 0
         yield panel(file, place, palette, "unified") if fits else folded_panel(file, place)
+
+
+def _work(file: FileView) -> int:
+    """What it takes to show a file, in lines and marks."""
+    if not size_of(file):
+        return 0
+    return sum(text.count("\n") + marked(text) for text in (decode(file.old or b""), decode(file.new or b"")))
 
 
 def _signed(finding: Finding) -> dict[str, Any]:
@@ -404,7 +433,8 @@ def _point(one: RestorePoint, now: datetime, tenant: str) -> dict[str, Any]:
 def _ref_text(ref: str) -> str:
     """A ref as a person says it; one that is no UTF-8 stands C-quoted in addresses."""
     plain = decode(unquote_path(ref, "ref")) if ref.startswith('"') else ref
-    return plain.removeprefix("refs/heads/").removeprefix("refs/tags/")
+    prefix = next((one for one in ("refs/heads/", "refs/tags/") if plain.startswith(one)), "")
+    return plain.removeprefix(prefix)
 
 
 def _link(head: Head, tenant: str, under: str, /, **query: object) -> str:

@@ -50,9 +50,13 @@ _WORDS: Final[Mapping[str, str]] = {
     "decision.approve": later("Somebody approved"),
     "decision.decline": later("Somebody declined"),
     "decision.changes": later("Somebody asked for changes"),
+    "decision.refused": later("A decision was not taken: {code}"),
     "connection.added": later("A connection was granted"),
     "connection.granted": later("A connection was granted"),
     "connection.denied": later("A connection was not granted"),
+    "connection.used_code": later("A connection took its first token"),
+    "connection.tokens_revoked": later("A connection gave its tokens back"),
+    "connection.replay_stopped": later("A token or code was used twice, and its connection lost its tokens"),
     "connection.live": later("A connection goes on"),
     "connection.paused": later("A connection was paused"),
     "connection.revoked": later("A connection was revoked"),
@@ -82,12 +86,12 @@ _WORDS: Final[Mapping[str, str]] = {
     "signing_key.sealed_anew": later("A signing key was sealed anew"),
     "webhook.added": later("A webhook was added"),
     "webhook.resumed": later("A webhook was switched on again"),
-    "webhook.revoked": later("A webhook was taken away"),
+    "webhook.removed": later("A webhook was taken away"),
     "agent.denied": later("An agent was refused at an address for people"),
 }
 
 
-_NAMED: Final = ("clause", "role", "was")
+_NAMED: Final = ("clause", "code", "role", "was")
 """What sentences name of an entry's details."""
 
 

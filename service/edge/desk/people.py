@@ -116,7 +116,10 @@ def tenant_page(view: TenantView) -> dict[str, Any]:
             (gettext("People are told before it expires"), span(view.warn_time)),
             (gettext("What was taken away can be restored for"), span(view.restore_time)),
             (gettext("Proposals of one proposer that may wait"), figure(view.pending_most)),
-            (gettext("Commits are signed by the service"), gettext("yes") if view.sign_commits else gettext("no")),
+            (
+                gettext("Commits are signed by the service"),
+                gettext("They are signed") if view.sign_commits else gettext("They are not signed"),
+            ),
         ],
     }
 

@@ -105,6 +105,11 @@ def ours(pieces: Iterable[str]) -> Markup:
     return Markup("".join(pieces))  # noqa: S704  nothing else is given to it
 
 
+def marked(text: str) -> int:
+    """How many marks a text has, without making them."""
+    return len(_MARKED.findall(text))
+
+
 def line_end(name: str) -> Markup:
     """The mark of a line's end, where line ends are what changes."""
     return _LINE_END.format(name)

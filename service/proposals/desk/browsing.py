@@ -1,9 +1,10 @@
 """One repository as its pages show it. Git is read in a thread, by exact names, and as much as a page has room for."""
 
 import asyncio
+import os
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -13,6 +14,7 @@ from sqlalchemy import func, select
 from service.contract.changes import content_of
 from service.contract.data import NULL, Change, Entry, Oid
 from service.contract.lookup import KINDS, TYPE_BITS, Place, find_place
+from service.contract.names import quote_path
 from service.contract.plan import Plan
 from service.contract.ports import NamedRef
 from service.contract.world import Store, tree_of
@@ -81,12 +83,12 @@ class OwnerBrowsing:
     ) -> FolderView | FileContentView:
         """What is at a path."""
         head, folder = await self._look(actor, repository_id)
-        return await asyncio.to_thread(lambda: _files(head, find_place(Snapshot(folder), ref, None), path, after))
+        return await asyncio.to_thread(lambda: _files(head, _place(folder, ref), path, after))
 
     async def history(self, actor: Actor, repository_id: UUID, ref: str | None, start: int) -> HistoryView:
         """Commits of a ref."""
         head, folder = await self._look(actor, repository_id)
-        return await asyncio.to_thread(lambda: _history(head, find_place(Snapshot(folder), ref, None), start))
+        return await asyncio.to_thread(lambda: _history(head, _place(folder, ref), start))
 
     async def refs(self, actor: Actor, repository_id: UUID) -> RefsView:
         """Branches and tags."""
@@ -155,6 +157,19 @@ def _overview(head: Head, snapshot: Snapshot, counts: dict[Show, int], points: i
     return OverviewView(head, snapshot.default_branch(), newest, counts, branches, tags, points)
 
 
+def _place(folder: Path, ref: str | None) -> Place:
+    """The commit that a ref leads to, under a name that leads there again: the default branch is named in full, which
+    it may need to be, and a HEAD that names no branch is its commit.
+    """
+    snapshot = Snapshot(folder)
+    place = find_place(snapshot, ref, None)
+    if ref is not None:
+        return place
+    branch = snapshot.default_branch()
+    name = quote_path(b"refs/heads/" + os.fsencode(branch)) if branch else place.commit
+    return replace(place, ref=name or place.ref)
+
+
 def _files(head: Head, place: Place, path: bytes, after: bytes) -> FolderView | FileContentView:
     if place.commit is None:
         if path:
@@ -204,10 +219,16 @@ def _compared(objects: Objects, base: Oid | None, branches: Iterable[NamedRef]) 
     """Each branch beside the default one, while there is time."""
     until = time.monotonic() + SECONDS
     for ref in branches:
-        if base is None or time.monotonic() > until:
-            yield BranchLine(ref, None, None)
-        else:
-            yield BranchLine(ref, *objects.apart(ref.oid, base))
+        found = None if base is None or time.monotonic() > until else _apart(objects, ref.oid, base)
+        yield BranchLine(ref, *(found or (None, None)))
+
+
+def _apart(objects: Objects, one: Oid, base: Oid) -> tuple[int, int] | None:
+    """None for a history that cannot be read: the other branches are told all the same."""
+    try:
+        return objects.apart(one, base)
+    except BadObject:
+        return None
 
 
 def _signed(folder: Path, oid: Oid) -> Signed:

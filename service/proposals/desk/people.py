@@ -58,11 +58,10 @@ class OwnerPeople:
     async def take_out(self, actor: Actor, membership_id: UUID) -> None:
         """Take a member out of his project."""
         async with self.database.bound(actor.tenant) as tx:
-            one = await _member(tx, actor, membership_id)
-            if not one.may_manage:
-                raise Refusal(Code.FORBIDDEN, "Only an owner of the project changes who is in it.")
+            one = await _managed(tx, actor, membership_id)
             await _check_proof(tx, actor)
             await tx.alone(one.project)  # of two owners who take each other out, the second is the last
+            await _managed(tx, actor, membership_id)  # who was taken out meanwhile takes nobody out
             await _check_not_last(tx, one)
             await change_state(tx, actor, membership, membership_id, "revoked")
 
@@ -143,6 +142,14 @@ async def _member(tx: Bound, actor: Actor, membership_id: UUID) -> Row[Any]:
     if row is None:
         raise Refusal(Code.NOT_FOUND, "There is no such member.")
     return row
+
+
+async def _managed(tx: Bound, actor: Actor, membership_id: UUID) -> Row[Any]:
+    """The member, for an owner of the project. Raises NOT_FOUND, FORBIDDEN."""
+    one = await _member(tx, actor, membership_id)
+    if not one.may_manage:
+        raise Refusal(Code.FORBIDDEN, "Only an owner of the project changes who is in it.")
+    return one
 
 
 async def _check_not_last(tx: Bound, one: Row[Any]) -> None:
