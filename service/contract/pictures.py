@@ -1,6 +1,7 @@
 """What a content that is no text is, by its first bytes, and how large a picture in it is, without decoding it.
 
-Sources: PNG (W3C), 11.2.2 IHDR; GIF89a, 18 logical screen; JPEG (T.81), B.2.2 frame header; RFC 9649, 2.5 to 2.7.
+Sources: PNG (W3C), 11.2.2 IHDR; GIF89a, 18 logical screen, 20 image descriptor, 23 to 26 extensions; JPEG (T.81), B.2.2
+frame header; RFC 9649, 2.5 to 2.7.
 """
 
 import struct
@@ -99,8 +100,18 @@ def _png(content: bytes) -> tuple[int, int]:
 
 
 def _gif(content: bytes) -> tuple[int, int]:
-    width, height = struct.unpack_from("<HH", content, 6)
-    return width, height
+    """The screen, or the first frame where it is larger: browsers make room for it."""
+    screen_width, screen_height, flags = struct.unpack_from("<HHB", content, 6)
+    at = 13 + (3 << (flags & 7) + 1 if flags & 0x80 else 0)  # after the colours
+    while content[at] == 0x21:  # noqa: PLR2004  an extension: its label, then blocks until an empty one
+        at += 2
+        while content[at]:
+            at += 1 + content[at]
+        at += 1
+    if content[at] != 0x2C:  # noqa: PLR2004  a frame
+        raise IndexError
+    left, top, width, height = struct.unpack_from("<HHHH", content, at + 1)
+    return max(screen_width, left + width), max(screen_height, top + height)
 
 
 def _jpeg(content: bytes) -> tuple[int, int]:

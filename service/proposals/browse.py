@@ -73,13 +73,16 @@ class FileContentView:
 
 @dataclass(frozen=True)
 class HistoryView:
-    """Commits, the newest first. `after`: how many are before the next page; None on the last."""
+    """Commits, the newest first. `after`: how many are before the next page; None on the last. `cut`: there are more
+    all the same, for which there was no time or no page.
+    """
 
     head: Head
     ref: str
     commits: tuple[tuple[Oid, Commit], ...]
     start: int
     after: int | None
+    cut: bool = False
 
 
 @dataclass(frozen=True)

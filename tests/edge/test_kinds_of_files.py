@@ -21,7 +21,22 @@ LINK, MODULE = "120000", "160000"
 Entries = Mapping[str, tuple[str, bytes] | None]
 """Mode and content by path; of a submodule the commit; None takes the path away."""
 
-GIF = b"GIF89a" + struct.pack("<HH", 3, 2) + bytes(9)
+
+def gif(screen: tuple[int, int], frame: tuple[int, int]) -> bytes:
+    """A GIF with two colours, an extension and a frame."""
+    colours, extension = b"\x80\0\0" + bytes(6), b"!\xf9\4\0\0\0\0\0"
+    return (
+        b"GIF89a"
+        + struct.pack("<HH", *screen)
+        + colours
+        + extension
+        + b","
+        + struct.pack("<4H", 0, 0, *frame)
+        + b"\0\2;"
+    )
+
+
+GIF = gif((3, 2), (3, 2))
 BEFORE: Entries = {
     "current": (LINK, b"releases/2.2"),
     "lib": (MODULE, b"1" * 40),
@@ -214,3 +229,12 @@ def test_first_bytes_say_what_a_content_is() -> None:
 )
 def test_a_pointer_of_lfs_is_known_by_its_form(content: bytes | None, is_one: bool) -> None:
     assert (pointer_of(content) is not None) is is_one
+
+
+def test_a_gif_is_as_large_as_its_first_frame_where_that_is_larger_than_its_screen() -> None:
+    found = picture_of(gif((1, 1), (20_000, 20_000)))
+    assert found is not None
+    assert (found.width, found.height, found.shown) == (20_000, 20_000, False)
+    whole = gif((3, 2), (1, 1))
+    assert picture_of(whole) == Picture("GIF", 3, 2, len(whole))
+    assert [picture_of(whole[:end]) for end in range(10, 30)] == [None] * 20

@@ -13,6 +13,7 @@ import pytest
 
 from service.edge.desk import browse
 from service.proposals.desk import browsing
+from service.repositories import snapshot
 from tests.histories import Histories
 from tests.poison import HIDDEN
 from tests.stage import House, Web
@@ -302,3 +303,23 @@ async def test_a_page_has_no_more_lines_and_marks_than_a_browser_can_lay_out(
     assert page.count("too much to show here") == 1
     assert "The message goes on; only its beginning is shown." in page
     assert "200 hidden characters are in this message" in page
+
+
+async def test_a_history_that_is_cut_says_so_and_one_that_ends_does_not(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    histories = Histories()
+    histories.delta({b"b": b"2\n"}, histories.delta({b"b": b"1\n"}, histories.commit({b"a": b"1\n"})))
+    bring(histories, pages.house.path)
+    told = "The history goes on; the rest is not shown here."
+    assert told not in await pages.text("/history", ref="c3")
+    monkeypatch.setattr(snapshot, "SECONDS", -1.0)  # no time at all
+    page = await pages.text("/history", ref="c3", start="1")
+    assert told in page
+    assert "There is no commit here." not in page
+    monkeypatch.undo()
+    monkeypatch.setattr(browsing, "HISTORY_MOST", 1)
+    monkeypatch.setattr(browsing, "START_MOST", 0)
+    page = await pages.text("/history", ref="c3")
+    assert told in page
+    assert "Older" not in page

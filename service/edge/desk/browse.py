@@ -290,6 +290,7 @@ def history_page(view: HistoryView, tenant: str) -> dict[str, Any]:
         "commits": [_commit_line(view.head, tenant, *one) for one in view.commits],
         "more": _link(view.head, tenant, "/history", ref=view.ref, start=view.after) if view.after else "",
         "newest": _link(view.head, tenant, "/history", ref=view.ref) if view.start else "",
+        "cut": view.cut,
     }
 
 

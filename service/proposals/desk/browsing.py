@@ -201,9 +201,12 @@ def _file(head: Head, place: Place, commit: Oid, path: bytes, entry: Entry) -> F
 def _history(head: Head, place: Place, start: int) -> HistoryView:
     if place.commit is None:
         return HistoryView(head, place.ref, (), 0, None)
-    found = tuple(place.snapshot.log(place.commit, start + HISTORY_MOST + 1))[start:]
+    read = place.snapshot.log(place.commit, start + HISTORY_MOST + 1)
+    found, names = tuple(read[start:]), {name for name, _ in read}
     more = len(found) > HISTORY_MOST and start + HISTORY_MOST <= START_MOST
-    return HistoryView(head, place.ref, found[:HISTORY_MOST], start, start + HISTORY_MOST if more else None)
+    ends = read and len(found) <= HISTORY_MOST and all(names.issuperset(commit.parents) for _, commit in read)
+    cut = not more and not ends
+    return HistoryView(head, place.ref, found[:HISTORY_MOST], start, start + HISTORY_MOST if more else None, cut)
 
 
 def _refs(head: Head, folder: Path) -> RefsView:
