@@ -11,6 +11,8 @@ from service.contract.plan import ReviewCard
 from service.contract.risk import LEAK, WORDS_PLACE
 from service.kit.canonical import sha256
 
+MANY_LEAKS: Final = ("many_alike", LEAK)
+"""Code and place of the one warning of many files with secrets."""
 WITHHELD: Final = "[withheld: here is what looks like a secret]"
 
 
@@ -19,7 +21,7 @@ def secrets_of(card: ReviewCard) -> Sequence[Json] | None:
     withheld = is_withheld(card, "path")
     told = []
     for note in card.warnings:
-        if LEAK in {note.code, note.at}:  # where many files have some, they are one note with the places in it
+        if note.code == LEAK or (note.code, note.at) == MANY_LEAKS:  # then the places are in it
             where = note.params.get("where", "content")
             for kind, line, *at in note.params["found"]:
                 path = None if withheld or where != "content" else (*at, note.at)[0]

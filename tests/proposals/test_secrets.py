@@ -199,6 +199,11 @@ def test_much_that_is_no_text_is_said_not_to_be_searched(bench: Bench, monkeypat
     assert "not_searched:b.bin" in [note.name for note in load_card(planned.card).warnings]
 
 
+async def test_a_file_that_is_called_secret_is_none(house: House) -> None:
+    shown = await house.propose(house.arguments({"path": "secret", "content": "x\n", "mode": "100755"}))
+    assert shown["secrets"] is None
+
+
 async def test_what_is_withheld_stays_so_where_many_files_have_secrets(house: House) -> None:
     secret = canary()
     files = [{"path": f"{secret}/f{number}.py", "content": f'x = "{canary()}"\n'} for number in range(12)]
