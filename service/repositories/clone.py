@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import pygit2
-
 from service.contract.data import Oid
+from service.kit.errors import Refusal
 from service.repositories.reading import Objects, parse_commit
 from service.repositories.refs import list_refs
 
@@ -39,5 +38,5 @@ def _open(folder: Path) -> tuple[Path, Objects]:
     git = folder / ".git" if (folder / ".git").is_dir() else folder
     try:
         return git, Objects(git)
-    except pygit2.GitError:
+    except Refusal:
         raise NotARepository(f"{folder} is no Git repository.") from None

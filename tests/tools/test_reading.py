@@ -15,6 +15,7 @@ from service.grants.manage import add_repository
 from service.grants.tables import connection_repository
 from service.kit.actor import system
 from service.kit.errors import Code, Refusal
+from service.repositories import snapshot
 from service.tools.registry import discover
 from tests.stage import House, Stage, git
 
@@ -426,6 +427,11 @@ class TestFile:
 
 
 class TestSearch:
+    @pytest.fixture(autouse=True)
+    def there_is_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What is found is asked here, not how quickly; that a search ends in time is tried elsewhere."""
+        monkeypatch.setattr(snapshot, "SECONDS", 60.0)
+
     async def test_a_fixed_string_is_found_letter_by_letter(self, stage: Stage) -> None:
         house = await stage.house({"a/x.py": b"foo(.*)\nFOO\n", "b.py": b"foo()\n", "bin": b"foo(.*)\0"})
         found = (await search(house, "foo(.*)"))["matches"]
