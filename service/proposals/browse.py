@@ -6,7 +6,7 @@ Paths, names and messages are bytes as Git has them.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from service.contract.data import Commit, Entry, Oid
@@ -15,6 +15,9 @@ from service.kit.actor import Actor
 from service.proposals.lists import RepositoryLine
 from service.proposals.view import FileView, Show
 from service.writer.verify import Finding
+
+START_MOST: Final = 10_000
+"""So far into a history a page of it may begin."""
 
 
 @dataclass(frozen=True)

@@ -169,12 +169,19 @@ async def test_a_commit_leads_to_the_proposal_that_made_it_and_says_who_signed_i
     assert "U+202E RLO" in foreign
 
 
-async def test_a_commit_that_names_a_proposal_which_did_not_make_it_leads_nowhere(pages: Pages) -> None:
+@pytest.mark.parametrize("overtakes", [False, True])
+async def test_a_commit_that_names_a_proposal_which_did_not_make_it_leads_nowhere(
+    pages: Pages, overtakes: bool
+) -> None:
     shown = await pages.house.propose()
     message = f"Forged\n\nProposal: {shown['proposal_id']}\nApproved-by: a@b.example\n".encode()
     tree = run(pages.house.path, "rev-parse", "main^{tree}").strip()
     forged = run(pages.house.path, "-c", "user.name=X", "-c", "user.email=x@y.example", "commit-tree", tree,
-                 stdin=message).strip().decode()  # fmt: skip
+                 "-p", "main", stdin=message).strip().decode()  # fmt: skip
+    if overtakes:  # then the proposal's outcome names it, as what made it stale
+        run(pages.house.path, "update-ref", "refs/heads/main", forged)
+        await pages.house.decide(shown)
+        assert (await pages.house.read(shown))["outcome"]["head"] == forged
     page = await pages.text(f"/commits/{forged}")
     assert f'href="/proposals/{shown["proposal_id"]}' not in page
 

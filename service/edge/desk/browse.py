@@ -20,7 +20,7 @@ from service.contract.ports import Arguments, Listed, NamedRef, RestorePoint
 from service.contract.risk import is_binary
 from service.edge.desk import asking
 from service.edge.desk.diffview import FilePanel, folded_panel, panel, size_of
-from service.edge.desk.inbox import TABS
+from service.edge.desk.inbox import TABS, counted
 from service.edge.desk.lists import STANDINGS
 from service.edge.desk.pieces import bytes_text, commits_text, phrase
 from service.edge.desk.visible import Visible, marked
@@ -29,8 +29,9 @@ from service.edge.guard import Call, Endpoint
 from service.edge.pages import page
 from service.kit.canonical import sha256
 from service.kit.errors import Code, Refusal
-from service.kit.language import figure, gettext, later, ngettext
+from service.kit.language import gettext, later, ngettext
 from service.proposals.browse import (
+    START_MOST,
     BranchLine,
     CommitView,
     FileContentView,
@@ -41,7 +42,7 @@ from service.proposals.browse import (
     RefsView,
     RestorePointsView,
 )
-from service.proposals.view import COUNT_MOST, FileView
+from service.proposals.view import FileView
 from service.repositories.colour import Palette
 from service.writer.verify import Finding, Standing
 
@@ -49,7 +50,6 @@ NO_REPOSITORY: Final = "There is no such repository."
 NO_COMMIT: Final = "There is no such commit."
 PANEL_BYTES: Final = 100_000
 """What one changed file may have to be shown whole on a commit's page."""
-START_MOST: Final = 10_000
 LINES_MOST: Final = 20_000
 """Lines of a file and, apart from them, marks in it that a page shows; a browser has to lay each of them out."""
 WORK_MOST: Final = 50_000
@@ -184,7 +184,7 @@ def overview_page(view: OverviewView, tenant: str) -> dict[str, Any]:
             {
                 "link": f"/?{urlencode({'show': show, 'repository': line.id, 'tenant': tenant})}",
                 "name": gettext(name),
-                "count": _counted(view.counts.get(show, 0)),
+                "count": counted(show, view.counts.get(show, 0)),
             }
             for show, name in TABS.items()
         ],
@@ -194,10 +194,6 @@ def overview_page(view: OverviewView, tenant: str) -> dict[str, Any]:
             ngettext("{count} restore point", "{count} restore points", view.restore_points),
         ],
     }
-
-
-def _counted(count: int) -> str:
-    return f"{figure(COUNT_MOST)}+" if count > COUNT_MOST else figure(count)
 
 
 def folder_page(view: FolderView, tenant: str) -> dict[str, Any]:
@@ -225,7 +221,8 @@ def _entry(head: Head, tenant: str, ref: str, under: bytes, one: Listed) -> dict
 def file_content_page(view: FileContentView, tenant: str) -> dict[str, Any]:
     """The values of the template. Takes time in proportion to the content: call it in a thread."""
     content = view.content if view.content and not is_binary(view.content) else b""
-    lines, rest = _lines(content)
+    text = decode(content)
+    lines, rest = _lines(text)
     cut = (
         [ngettext("Only the first line is shown.", "Only the first {count} lines are shown.", len(lines))]
         if lines
@@ -236,13 +233,13 @@ def file_content_page(view: FileContentView, tenant: str) -> dict[str, Any]:
         **_at(view.head, tenant, view.ref, view.commit, view.path),
         "lines": lines,
         "facts": [*_facts(view), *((cut or [gettext("This is too much to be shown here.")]) if rest else ())],
-        "hidden": len(find_hidden(decode(content))),
+        "hidden": len(find_hidden(text)),
     }
 
 
-def _lines(content: bytes) -> tuple[list[Markup], bool]:
+def _lines(text: str) -> tuple[list[Markup], bool]:
     """The lines that there is room for, and whether there are more."""
-    lines, visible, room = decode(content).removesuffix("\n").split("\n") if content else [], Visible(), LINES_MOST
+    lines, visible, room = text.removesuffix("\n").split("\n") if text else [], Visible(), LINES_MOST
     shown: list[Markup] = []
     for line in lines[:LINES_MOST]:
         room -= marked(line)

@@ -160,9 +160,13 @@ def _kind(kind: str) -> str:
     return kind.removeprefix("propose_").replace("_", " ")
 
 
+def counted(show: Show, count: int) -> str:
+    """How many are in a list; what waits is counted to the last one, the other lists as far as `COUNT_MOST`."""
+    return f"{figure(COUNT_MOST)}+" if show != "waiting" and count > COUNT_MOST else figure(count)
+
+
 def _tab(show: Show, view: InboxView, tenant: str) -> dict[str, Any]:
-    count = view.counts.get(show, 0)
-    shown = f"{figure(COUNT_MOST)}+" if show != "waiting" and count > COUNT_MOST else figure(count)
+    shown = counted(show, view.counts.get(show, 0))
     link = f"/?{urlencode({'show': show, 'tenant': tenant})}"
     return {"link": link, "name": gettext(TABS[show]), "count": shown, "here": show == view.show}
 

@@ -22,6 +22,7 @@ from service.kit.actor import Actor
 from service.kit.database import Bound, Database
 from service.kit.errors import Code, Refusal
 from service.proposals.browse import (
+    START_MOST,
     BranchLine,
     CommitView,
     FileContentView,
@@ -32,11 +33,12 @@ from service.proposals.browse import (
     RefsView,
     RestorePointsView,
 )
-from service.proposals.desk.reach import card_row, count_shown, listed, now_of
+from service.proposals.desk.reach import card_row, count_shown, now_of
 from service.proposals.desk.repositories import repository_line, seen_repositories
 from service.proposals.restore import kept_points, point_of
-from service.proposals.tables import proposal, restore_point
-from service.proposals.view import COUNT_MOST, SHOWN, FileView, Show
+from service.proposals.states import read_outcome
+from service.proposals.tables import restore_point
+from service.proposals.view import COUNT_MOST, FileView, Show
 from service.repositories.bare import BareRepository
 from service.repositories.placement import Storage
 from service.repositories.reading import BadObject, Objects
@@ -48,7 +50,6 @@ from service.writer.verify import Signed, Signer, judge, read_commit, read_signe
 
 ENTRIES_MOST: Final = 500
 HISTORY_MOST: Final = 50
-START_MOST: Final = 10_000
 REFS_MOST: Final = 200
 POINTS_MOST: Final = 50
 FILES_MOST: Final = 100
@@ -57,7 +58,6 @@ COMMIT_BYTES: Final = 2_000_000
 OTHERS_MOST: Final = 1_000
 SECONDS: Final = 1.0
 """For so long branches are compared with the default one."""
-NOTHING: Final = Refusal(Code.NOT_FOUND, "There is no such file or folder.")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class OwnerBrowsing:
         """A repository at a glance."""
         async with self.database.bound(actor.tenant) as tx:
             head, path = await self._head(tx, actor, repository_id)
-            counts = await _counts(tx, repository_id)
+            counts = await count_shown(tx, actor, repository_id)
             kept = kept_points().where(restore_point.c.repository == repository_id).subquery()
             points = await tx.scalar(select(func.count()).select_from(kept))
         snapshot = Snapshot(path)
@@ -122,9 +122,8 @@ class OwnerBrowsing:
         row = (await tx.execute(seen_repositories(actor).where(repository.c.id == repository_id))).one_or_none()
         if row is None:
             raise Refusal(Code.NOT_FOUND, "There is no such repository.")
-        waits = select(func.count()).select_from(proposal).where(proposal.c.state == "pending")
-        here = await tx.scalar(waits.where(proposal.c.repository == repository_id))
-        head = Head(repository_line(row, int(here or 0)), await now_of(tx), (await count_shown(tx, actor))["waiting"])
+        here = (await count_shown(tx, actor, repository_id))["waiting"]
+        head = Head(repository_line(row, here), await now_of(tx), (await count_shown(tx, actor))["waiting"])
         return head, (await self.storage.place(tx, repository_id)).path
 
     async def _made_by(self, actor: Actor, repository_id: UUID, signed: Signed, oid: Oid) -> UUID | None:
@@ -138,16 +137,9 @@ class OwnerBrowsing:
                 row = await card_row(tx, actor, named)
         except Refusal:
             return None
-        return named if row.repository == repository_id and oid in (row.outcome or "") else None
-
-
-async def _counts(tx: Bound, repository_id: UUID) -> dict[Show, int]:
-    """How many of a repository's proposals are in each list, as far as they are counted."""
-    counts: dict[Show, int] = {}
-    for show in SHOWN:
-        found = select(proposal.c.id).where(proposal.c.repository == repository_id, listed(show)).limit(COUNT_MOST + 1)
-        counts[show] = int(await tx.scalar(select(func.count()).select_from(found.subquery())) or 0)
-    return counts
+        executed = read_outcome(row.outcome)
+        mine = (executed.get("commit"), *executed.get("commits", ()))
+        return named if row.repository == repository_id and row.state == "executed" and oid in mine else None
 
 
 def _overview(head: Head, snapshot: Snapshot, counts: dict[Show, int], points: int) -> OverviewView:
@@ -170,14 +162,18 @@ def _place(folder: Path, ref: str | None) -> Place:
     return replace(place, ref=name or place.ref)
 
 
+def _nothing() -> Refusal:
+    return Refusal(Code.NOT_FOUND, "There is no such file or folder.")
+
+
 def _files(head: Head, place: Place, path: bytes, after: bytes) -> FolderView | FileContentView:
     if place.commit is None:
         if path:
-            raise NOTHING
+            raise _nothing()
         return FolderView(head, place.ref, None, path, (), None)
     entry = place.snapshot.entry(place.commit, path)
     if entry is None:
-        raise NOTHING
+        raise _nothing()
     if KINDS.get(entry.mode & TYPE_BITS) == "directory":
         return _folder(head, place, place.commit, path, after)
     return _file(head, place, place.commit, path, entry)

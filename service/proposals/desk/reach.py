@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any, Final, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, and_, func, literal, or_, select
+from sqlalchemy import ColumnElement, Row, Select, and_, func, literal, or_, select, true
 
 from service.grants.tables import connection, membership, oauth_client, person, project
 from service.kit.actor import Actor
@@ -63,11 +63,11 @@ async def role_in(tx: Bound, actor: Actor, repository_id: UUID) -> str | None:
     return cast("str | None", await tx.scalar(statement))
 
 
-async def count_shown(tx: Bound, actor: Actor) -> dict[Show, int]:
-    """How many of the proposals that a person may see are in each list of the inbox: what waits to the last one, the
-    others, which only grow, as far as `COUNT_MOST` and one more.
+async def count_shown(tx: Bound, actor: Actor, only: UUID | None = None) -> dict[Show, int]:
+    """How many of the proposals that a person may see, of one repository alone if asked, are in each list of the inbox:
+    what waits to the last one, the others, which only grow, as far as `COUNT_MOST` and one more.
     """
-    mine = proposal.c.repository.in_(reached(actor))
+    mine = and_(proposal.c.repository.in_(reached(actor)), true() if only is None else proposal.c.repository == only)
     counted = {}
     for show in SHOWN:
         found = select(literal(1)).where(mine, listed(show))
